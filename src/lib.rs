@@ -1,0 +1,17 @@
+//! Kimi K3 on one's own computer.
+//!
+//! The map of the house, in the order in which data flows. Each module may use what stands after it in this
+//! list, never what stands before.
+//!
+//! * [`cli`]: the commands of `k3`, one file a command.
+//! * [`model`]: the network. Weights by name, layers, the forward pass, the carried state.
+//! * [`stream`]: bytes from disk to memory. The walk over the trunk, the store of experts.
+//! * [`checkpoint`]: what is on disk. `config.json`, safetensors headers, tensor names, synthetic checkpoints.
+//! * [`kernels`]: arithmetic. Pure functions on slices.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod checkpoint;
+pub mod cli;
+pub mod kernels;
+pub mod model;
+pub mod stream;
