@@ -62,7 +62,11 @@ pub fn tanh(x: f32) -> f32 {
     let (n, r, rest) = reduced(2.0 * x.abs().min(10.0));
     let scale = power(n);
     let t = scale.mul_add(r + rest, scale - 1.0);
-    let y = (t / (t + 2.0)).copysign(x);
+    let whole = t + 2.0;
+    let y = t / whole;
+    // As in `sigmoid`: corrected by what the denominator lost, times its inverse, (1 - y) / 2.
+    let lost = t - (whole - 2.0);
+    let y = (-lost * (0.5 - 0.5 * y)).mul_add(y, y).copysign(x);
     if x.is_nan() { x } else { y }
 }
 
