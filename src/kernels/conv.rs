@@ -15,26 +15,33 @@ kernel! {
 fn short_conv_body(taps: &[f32], history: &mut [f32], x: &mut [f32]) {
     let channels = x.len();
     let (past_taps, current_taps) = taps.split_at(history.len());
-    for c in 0..channels {
-        let mut sum = 0.0f32;
-        for (tap, past) in past_taps[c..]
-            .iter()
-            .step_by(channels)
-            .zip(history[c..].iter().step_by(channels))
-        {
-            sum = tap.mul_add(*past, sum);
+    // A block of channels at a time, so that the sums stay in registers while the rows go by.
+    const WIDE: usize = 32;
+    for start in (0..channels).step_by(WIDE) {
+        let block = start..(start + WIDE).min(channels);
+        let mut sums = [0.0f32; WIDE];
+        let sums = &mut sums[..block.len()];
+        for (taps, past) in past_taps.chunks_exact(channels).zip(history.chunks_exact(channels)) {
+            for ((sum, tap), past) in sums.iter_mut().zip(&taps[block.clone()]).zip(&past[block.clone()]) {
+                *sum = tap.mul_add(*past, *sum);
+            }
         }
-        let current = x[c];
-        sum = current_taps[c].mul_add(current, sum);
-        x[c] = sum * sigmoid(sum);
-        // Move the history on: each row takes the next one's value, the last the raw input.
-        let mut row = c;
-        while row + channels < history.len() {
-            history[row] = history[row + channels];
-            row += channels;
+        for ((sum, tap), x) in sums.iter_mut().zip(&current_taps[block.clone()]).zip(&x[block]) {
+            *sum = tap.mul_add(*x, *sum);
         }
-        if let Some(last) = history.get_mut(row) {
-            *last = current;
+        // The history moves on by one row, the raw input last.
+        for c in start..start + sums.len() {
+            let mut row = c;
+            while row + channels < history.len() {
+                history[row] = history[row + channels];
+                row += channels;
+            }
+            if let Some(last) = history.get_mut(row) {
+                *last = x[c];
+            }
+        }
+        for (sum, x) in sums.iter().zip(&mut x[start..]) {
+            *x = sum * sigmoid(*sum);
         }
     }
 }
