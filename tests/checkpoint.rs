@@ -17,7 +17,9 @@ fn oracle(test: &str) -> Option<PathBuf> {
 
 #[test]
 fn official_models_open_and_pass_the_check() {
-    let Some(oracle) = oracle("official_models_open_and_pass_the_check") else { return };
+    let Some(oracle) = oracle("official_models_open_and_pass_the_check") else {
+        return;
+    };
     for model in ["A", "B", "E"] {
         let dir = oracle.join("official").join(model);
         let config = Config::load(&dir.join("config.json")).unwrap();

@@ -73,7 +73,6 @@ impl Error {
         }
     }
 
-    #[allow(dead_code)]
     pub(super) fn synth(path: &Path, problem: impl Into<String>) -> Error {
         Error::Synth {
             path: path.to_owned(),

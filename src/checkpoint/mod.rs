@@ -1,6 +1,7 @@
 //!
 //! [`config`] says what a model is, [`layout`] what its checkpoint must hold under which of the [`names`],
 //! [`shards`] which files there are, [`header`] what one of them holds, and [`index`] puts the four together.
+//! [`synth`] writes a checkpoint from a configuration alone.
 
 mod check;
 pub mod config;
@@ -15,6 +16,9 @@ pub mod layout;
 mod missing;
 pub mod names;
 pub mod shards;
+pub mod synth;
+mod synth_config;
+mod synth_values;
 
 pub use config::Config;
 pub use error::Error;
