@@ -195,6 +195,13 @@ pub struct PartLayout {
     pub bytes: u64,
 }
 
+impl PartLayout {
+    /// Where the part stands in the run.
+    pub fn range(&self) -> std::ops::Range<usize> {
+        self.offset as usize..(self.offset + self.bytes) as usize
+    }
+}
+
 /// The canonical run of one routed expert: six tensors without gaps, in the order of [`ExpertPart::ALL`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpertLayout {

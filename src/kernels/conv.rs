@@ -21,12 +21,23 @@ fn short_conv_body(taps: &[f32], history: &mut [f32], x: &mut [f32]) {
         let block = start..(start + WIDE).min(channels);
         let mut sums = [0.0f32; WIDE];
         let sums = &mut sums[..block.len()];
-        for (taps, past) in past_taps.chunks_exact(channels).zip(history.chunks_exact(channels)) {
-            for ((sum, tap), past) in sums.iter_mut().zip(&taps[block.clone()]).zip(&past[block.clone()]) {
+        for (taps, past) in past_taps
+            .chunks_exact(channels)
+            .zip(history.chunks_exact(channels))
+        {
+            for ((sum, tap), past) in sums
+                .iter_mut()
+                .zip(&taps[block.clone()])
+                .zip(&past[block.clone()])
+            {
                 *sum = tap.mul_add(*past, *sum);
             }
         }
-        for ((sum, tap), x) in sums.iter_mut().zip(&current_taps[block.clone()]).zip(&x[block]) {
+        for ((sum, tap), x) in sums
+            .iter_mut()
+            .zip(&current_taps[block.clone()])
+            .zip(&x[block])
+        {
             *sum = tap.mul_add(*x, *sum);
         }
         // The history moves on by one row, the raw input last.

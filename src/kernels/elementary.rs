@@ -65,7 +65,11 @@ pub fn tanh(x: f32) -> f32 {
     let whole = t + 2.0;
     let y = t / whole;
     // As in `sigmoid`: corrected by what the denominator lost, times its inverse, (1 - y) / 2.
-    let lost = if t < 2.0 { t - (whole - 2.0) } else { 2.0 - (whole - t) };
+    let lost = if t < 2.0 {
+        t - (whole - 2.0)
+    } else {
+        2.0 - (whole - t)
+    };
     let y = (-lost * (0.5 - 0.5 * y)).mul_add(y, y).copysign(x);
     if x.is_nan() { x } else { y }
 }

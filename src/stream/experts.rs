@@ -1,6 +1,8 @@
 //! The seam to the routed experts: what a layer asks for, and how it is handed out.
 
 use super::Error;
+use crate::checkpoint::layout::ExpertLayout;
+use crate::checkpoint::names::ExpertPart;
 use crate::kernels::Weights;
 
 /// A request for one expert of the layer.
@@ -21,6 +23,21 @@ pub struct ExpertWeights<'a> {
     pub up: Weights<'a>,
     /// `w2`, [latent][inner].
     pub down: Weights<'a>,
+}
+
+impl<'a> ExpertWeights<'a> {
+    /// The matrices of an expert whose six parts stand in `bytes` in canonical order.
+    pub fn in_run(bytes: &'a [u8], layout: &ExpertLayout) -> Self {
+        let matrix = |packed, scales| Weights::Mxfp4 {
+            packed: &bytes[layout.part(packed).range()],
+            scales: &bytes[layout.part(scales).range()],
+        };
+        Self {
+            gate: matrix(ExpertPart::W1Packed, ExpertPart::W1Scale),
+            up: matrix(ExpertPart::W3Packed, ExpertPart::W3Scale),
+            down: matrix(ExpertPart::W2Packed, ExpertPart::W2Scale),
+        }
+    }
 }
 
 /// What was asked and what it cost, for reports.

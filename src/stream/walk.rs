@@ -61,7 +61,11 @@ impl Walk {
 
     /// Bytes of all matrices, two an element.
     pub fn bytes(&self) -> u64 {
-        self.stages.iter().flatten().map(|t| 2 * t.rows as u64 * t.columns as u64).sum()
+        self.stages
+            .iter()
+            .flatten()
+            .map(|t| 2 * t.rows as u64 * t.columns as u64)
+            .sum()
     }
 
     /// The segment size that suits this walk: a 64th of it, between 64 KiB and 32 MiB, so that a small model's ring
@@ -86,7 +90,11 @@ impl Walk {
                     }
                     let units = (room / unit_bytes).max(1) as usize;
                     let end = (row + units * tensor.unit).min(tensor.rows);
-                    segment.push(Run { stage: StageId(stage), tensor: index, rows: row..end });
+                    segment.push(Run {
+                        stage: StageId(stage),
+                        tensor: index,
+                        rows: row..end,
+                    });
                     room = room.saturating_sub(2 * ((end - row) * tensor.columns) as u64);
                     row = end;
                 }
@@ -104,7 +112,12 @@ mod tests {
     use super::*;
 
     fn walk() -> Walk {
-        let tensor = |rows, columns, unit| WalkTensor { name: format!("{rows}x{columns}"), rows, columns, unit };
+        let tensor = |rows, columns, unit| WalkTensor {
+            name: format!("{rows}x{columns}"),
+            rows,
+            columns,
+            unit,
+        };
         let mut walk = Walk::default();
         walk.push(vec![tensor(10, 8, 1), tensor(3, 8, 1)]);
         walk.push(vec![tensor(12, 4, 4)]);
@@ -135,7 +148,10 @@ mod tests {
     fn segments_keep_to_the_limit_and_to_units() {
         let walk = walk();
         for segment in walk.segments(100) {
-            let bytes: usize = segment.iter().map(|r| 2 * r.rows.len() * walk.tensor(r).columns).sum();
+            let bytes: usize = segment
+                .iter()
+                .map(|r| 2 * r.rows.len() * walk.tensor(r).columns)
+                .sum();
             assert!(bytes <= 100 || segment.len() == 1, "{segment:?}");
             for run in &segment {
                 assert_eq!(run.rows.start % walk.tensor(run).unit, 0);
@@ -148,7 +164,10 @@ mod tests {
         for limit in [16, 100, 1000] {
             for segment in walk().segments(limit) {
                 for pair in segment.windows(2) {
-                    assert_ne!((pair[0].stage, pair[0].tensor), (pair[1].stage, pair[1].tensor));
+                    assert_ne!(
+                        (pair[0].stage, pair[0].tensor),
+                        (pair[1].stage, pair[1].tensor)
+                    );
                 }
             }
         }
