@@ -1,10 +1,14 @@
 //! The whole network: from ids to logits, a chunk of tokens at a time.
 
+use std::sync::Arc;
+
 use super::residual::{norm_rows, vector};
 use super::{Blueprint, Compute, Error, Layer, Residual, Sources, State};
 use crate::checkpoint::config::Config;
-use crate::checkpoint::names;
-use crate::stream::{ExpertCounters, Experts, PassPlan, StageId, Trunk, TrunkCounters};
+use crate::checkpoint::{Checkpoint, names};
+use crate::stream::{
+    ExpertCounters, Experts, PassPlan, PlainExperts, ResidentTrunk, StageId, Trunk, TrunkCounters,
+};
 
 /// Positions whose logits are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +83,18 @@ pub struct Network {
 }
 
 impl Network {
+    /// The first `layers` layers of a checkpoint that has been checked: the trunk in memory, the experts read when they
+    /// are chosen.
+    ///
+    /// # Errors
+    /// Something cannot be read.
+    pub fn open(checkpoint: &Arc<Checkpoint>, layers: usize, compute: Compute) -> Result<Self, Error> {
+        let blueprint = Blueprint::new(checkpoint.config().clone(), layers);
+        let trunk = ResidentTrunk::load(Arc::clone(checkpoint), blueprint.walk.clone())?;
+        let experts = PlainExperts::new(Arc::clone(checkpoint));
+        Self::new(blueprint, Box::new(trunk), Box::new(experts), compute)
+    }
+
     /// Reads the small vectors; everything else is asked for when it is used.
     ///
     /// # Errors
