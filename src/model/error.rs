@@ -26,6 +26,14 @@ pub enum Error {
         /// Positions needed.
         needed: usize,
     },
+    /// The caches of so many positions do not fit into the address space.
+    #[error(
+        "there is no room for a context of {positions} positions; plan for fewer with --context"
+    )]
+    NoRoom {
+        /// Positions asked for.
+        positions: usize,
+    },
     /// A result that is no number: damaged weights, or a fault of this program.
     #[error(
         "the network's result at position {position} is not finite: the weights are damaged; check the checkpoint"

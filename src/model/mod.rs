@@ -25,6 +25,6 @@ pub use kda::{Kda, KdaStages};
 pub use layer::{Attend, FeedForward, Layer, LayerStages};
 pub use mla::{Mla, MlaStages};
 pub use moe::{Moe, MoeStages, Routed};
-pub use network::{Logits, Network, Pass, Want};
+pub use network::{Logits, Network, PREFILL_CHUNK, Pass, Want};
 pub use residual::Residual;
 pub use state::{KdaState, LatentCache, LayerState, State};

@@ -10,6 +10,9 @@ use crate::stream::{
     ExpertCounters, Experts, PassPlan, PlainExperts, ResidentTrunk, StageId, Trunk, TrunkCounters,
 };
 
+/// Tokens of a prompt that go through the layers together.
+pub const PREFILL_CHUNK: usize = 64;
+
 /// Positions whose logits are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
@@ -88,7 +91,11 @@ impl Network {
     ///
     /// # Errors
     /// Something cannot be read.
-    pub fn open(checkpoint: &Arc<Checkpoint>, layers: usize, compute: Compute) -> Result<Self, Error> {
+    pub fn open(
+        checkpoint: &Arc<Checkpoint>,
+        layers: usize,
+        compute: Compute,
+    ) -> Result<Self, Error> {
         let blueprint = Blueprint::new(checkpoint.config().clone(), layers);
         let trunk = ResidentTrunk::load(Arc::clone(checkpoint), blueprint.walk.clone())?;
         let experts = PlainExperts::new(Arc::clone(checkpoint));
@@ -147,7 +154,10 @@ impl Network {
     }
 
     /// A state before the first token, for at most `capacity` positions.
-    pub fn new_state(&self, capacity: usize) -> State {
+    ///
+    /// # Errors
+    /// There is no room for the caches.
+    pub fn new_state(&self, capacity: usize) -> Result<State, Error> {
         State::new(&self.config, self.layers.len(), capacity)
     }
 

@@ -44,6 +44,8 @@ pub enum LayerState {
 pub struct State {
     /// One for each layer that runs.
     pub layers: Vec<LayerState>,
+    /// Values of a cached position.
+    width: usize,
     positions: usize,
     capacity: usize,
     whole: bool,
@@ -51,23 +53,41 @@ pub struct State {
 
 impl State {
     /// The state before the first token of a context of at most `capacity` positions, for the first `layers` layers.
-    pub fn new(config: &Config, layers: usize, capacity: usize) -> Self {
+    ///
+    /// # Errors
+    /// There is no room for the cache in the address space.
+    pub fn new(config: &Config, layers: usize, capacity: usize) -> Result<Self, Error> {
         let width = config.mla.cache_width();
         let layers = config.attention[..layers]
             .iter()
             .map(|kind| match kind {
-                Attention::Kda => LayerState::Kda(KdaState::new(&config.kda)),
-                Attention::Mla => LayerState::Mla(LatentCache {
-                    rows: Vec::with_capacity(capacity * width),
-                }),
+                Attention::Kda => Ok(LayerState::Kda(KdaState::new(&config.kda))),
+                Attention::Mla => {
+                    let mut rows = Vec::new();
+                    let values = capacity.saturating_mul(width);
+                    rows.try_reserve_exact(values).map_err(|_| Error::NoRoom {
+                        positions: capacity,
+                    })?;
+                    Ok(LayerState::Mla(LatentCache { rows }))
+                }
             })
-            .collect();
-        Self {
+            .collect::<Result<_, Error>>()?;
+        Ok(Self {
             layers,
+            width,
             positions: 0,
             capacity,
             whole: true,
-        }
+        })
+    }
+
+    /// Bytes that the caches grow by with each position.
+    pub fn bytes_per_position(&self) -> usize {
+        let caches = self
+            .layers
+            .iter()
+            .filter(|layer| matches!(layer, LayerState::Mla(_)));
+        caches.count() * self.width * size_of::<f32>()
     }
 
     /// Positions that were fed.

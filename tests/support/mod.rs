@@ -44,8 +44,12 @@ pub fn network_with(folder: &Path, threads: usize, isa: Isa) -> Network {
 }
 
 /// Prompt in one chunk, then greedy tokens one at a time; also gives the logits that picked each.
-pub fn greedy(network: &mut Network, prompt: &[u32], count: usize) -> (Vec<u32>, Vec<Vec<f32>>, State) {
-    let mut state = network.new_state(prompt.len() + count);
+pub fn greedy(
+    network: &mut Network,
+    prompt: &[u32],
+    count: usize,
+) -> (Vec<u32>, Vec<Vec<f32>>, State) {
+    let mut state = network.new_state(prompt.len() + count).unwrap();
     let mut logits = network.feed(&mut state, prompt, Want::Last).unwrap();
     let (mut ids, mut rows) = (Vec::new(), Vec::new());
     loop {
@@ -55,14 +59,21 @@ pub fn greedy(network: &mut Network, prompt: &[u32], count: usize) -> (Vec<u32>,
         if ids.len() == count {
             return (ids, rows, state);
         }
-        logits = network.feed(&mut state, &ids[ids.len() - 1..], Want::Last).unwrap();
+        logits = network
+            .feed(&mut state, &ids[ids.len() - 1..], Want::Last)
+            .unwrap();
     }
 }
 
 /// A file of little-endian f32.
 pub fn floats(path: &Path) -> Vec<f32> {
     let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
+    bytes
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|b| f32::from_le_bytes(*b))
+        .collect()
 }
 
 /// A JSON file.
@@ -74,15 +85,34 @@ pub fn json(path: &Path) -> serde_json::Value {
 /// The largest distance between two rows of one length.
 pub fn distance(got: &[f32], want: &[f32]) -> f32 {
     assert_eq!(got.len(), want.len());
-    got.iter().zip(want).map(|(a, b)| if a.is_nan() { f32::INFINITY } else { (a - b).abs() }).fold(0.0, f32::max)
+    got.iter()
+        .zip(want)
+        .map(|(a, b)| {
+            if a.is_nan() {
+                f32::INFINITY
+            } else {
+                (a - b).abs()
+            }
+        })
+        .fold(0.0, f32::max)
 }
 
 /// The ids in a JSON array.
 pub fn ids(value: &serde_json::Value) -> Vec<u32> {
-    value.as_array().unwrap().iter().map(|v| v.as_u64().unwrap() as u32).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|v| v.as_u64().unwrap() as u32)
+        .collect()
 }
 
 /// The numbers in a JSON array.
 pub fn numbers(value: &serde_json::Value) -> Vec<f32> {
-    value.as_array().unwrap().iter().map(|v| v.as_f64().unwrap() as f32).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|v| v.as_f64().unwrap() as f32)
+        .collect()
 }
