@@ -60,7 +60,7 @@ pub enum TextError {
         expected: u32,
     },
     /// A line of a history is not a message.
-    #[error("{}:{line}{}{reason}", path.display(), if reason.starts_with("is ") || reason.starts_with("exceeds ") { " " } else { ": " })]
+    #[error("{}:{line}: {reason}; mend the line or name another history", path.display())]
     History {
         /// The file.
         path: PathBuf,

@@ -31,13 +31,13 @@ pub const NAMES: [(u32, &str); 16] = [
 ];
 
 /// A `tiktoken.model` of the 256 bytes, in the order of the release, and `merges`.
-pub fn tiktoken_model(merges: &[&str]) -> String {
+pub fn tiktoken_model(merges: &[impl AsRef<[u8]>]) -> String {
     let printable = |byte: u8| matches!(byte, 33..=126 | 161..=172 | 174..=255);
     let first = (0..=u8::MAX).filter(|&byte| printable(byte));
     let bytes = first
         .chain((0..=u8::MAX).filter(|&byte| !printable(byte)))
         .map(|byte| vec![byte]);
-    let tokens = bytes.chain(merges.iter().map(|merge| merge.as_bytes().to_vec()));
+    let tokens = bytes.chain(merges.iter().map(|merge| merge.as_ref().to_vec()));
     let encode = |token| base64::engine::general_purpose::STANDARD.encode(token);
     tokens
         .enumerate()

@@ -128,7 +128,12 @@ impl Tokenizer {
 
     /// Whether `id` is a special token.
     pub fn is_special(&self, id: u32) -> bool {
-        self.specials.name(id).is_some()
+        self.special_name(id).is_some()
+    }
+
+    /// The name of `id` if it is a special token.
+    pub fn special_name(&self, id: u32) -> Option<&str> {
+        self.specials.name(id)
     }
 
     /// The id of the special token of this name.
@@ -142,12 +147,13 @@ impl Tokenizer {
     /// The tokenizer of [`super::small_vocabulary`].
     pub(super) fn small() -> Self {
         use super::small_vocabulary::{MERGES, tokenizer_config};
-        let vocabulary = Vocabulary::small(&MERGES);
-        let specials = Specials::parse(
-            tokenizer_config(vocabulary.len()).as_bytes(),
-            vocabulary.len(),
-        )
-        .unwrap();
+        Self::with_config(&MERGES, &tokenizer_config(256 + MERGES.len() as u32))
+    }
+
+    /// The single bytes and `merges`, and the special tokens of a `tokenizer_config.json`.
+    pub(super) fn with_config(merges: &[impl AsRef<[u8]>], config: &str) -> Self {
+        let vocabulary = Vocabulary::small(merges);
+        let specials = Specials::parse(config.as_bytes(), vocabulary.len()).unwrap();
         Self {
             vocabulary,
             specials,
