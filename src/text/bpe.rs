@@ -8,7 +8,8 @@ use super::vocabulary::Vocabulary;
 /// No merge, or no neighbour.
 const NONE: u32 = u32::MAX;
 
-/// A part of the piece. It stands at the index of its first byte; a part that was merged into another is dead.
+/// A part of the piece. It stands at the index of its first byte; a part that was merged into another is dead. Behind
+/// the last part stands one that ends nowhere and merges with no one.
 #[derive(Clone, Copy)]
 struct Part {
     /// First byte of the part before this one.
@@ -23,7 +24,8 @@ struct Part {
 #[derive(Default)]
 pub(super) struct Bpe {
     parts: Vec<Part>,
-    heap: BinaryHeap<Reverse<(u32, u32)>>,
+    /// Pairs that may be merged: their rank in the upper half, where they start in the lower.
+    candidates: BinaryHeap<Reverse<u64>>,
 }
 
 impl Bpe {
@@ -39,31 +41,30 @@ impl Bpe {
         }
         // Pieces come out of parts of 400,000 characters at most, so that 32 bits hold every index.
         let length = piece.len() as u32;
-        let merged_rank = |start: u32, end: u32| {
-            vocabulary
-                .rank(&piece[start as usize..end as usize])
-                .unwrap_or(NONE)
+        let rank_of = |start: u32, end: u32| {
+            if end > length {
+                None
+            } else {
+                vocabulary.rank(&piece[start as usize..end as usize])
+            }
         };
         self.parts.clear();
         self.parts.extend((0..length).map(|at| Part {
-            before: at.wrapping_sub(1),
+            before: at.checked_sub(1).unwrap_or(NONE),
             end: at + 1,
-            merged_rank: if at + 1 < length {
-                merged_rank(at, at + 2)
-            } else {
-                NONE
-            },
+            merged_rank: rank_of(at, at + 2).unwrap_or(NONE),
         }));
-        let mut candidates = std::mem::take(&mut self.heap).into_vec();
-        candidates.clear();
-        candidates.extend(
-            (0..length)
-                .map(|at| Reverse((self.parts[at as usize].merged_rank, at)))
-                .filter(|pair| pair.0.0 != NONE),
-        );
-        self.heap = candidates.into();
+        self.parts.push(Part {
+            before: NONE,
+            end: NONE,
+            merged_rank: NONE,
+        });
+        for at in 0..length {
+            self.offer(at);
+        }
 
-        while let Some(Reverse((rank, at))) = self.heap.pop() {
+        while let Some(Reverse(candidate)) = self.candidates.pop() {
+            let (rank, at) = ((candidate >> 32) as u32, candidate as u32);
             let part = self.parts[at as usize];
             if part.merged_rank != rank {
                 // One of the two was merged with someone else meanwhile.
@@ -71,23 +72,18 @@ impl Bpe {
             }
             let next = self.parts[part.end as usize];
             self.parts[part.end as usize].merged_rank = NONE;
-            let end = next.end;
-            if end < length {
-                self.parts[end as usize].before = at;
-            }
-            let with_next = if end < length {
-                merged_rank(at, self.parts[end as usize].end)
-            } else {
-                NONE
-            };
+            let after = &mut self.parts[next.end as usize];
+            after.before = at;
+            let merged_rank = rank_of(at, after.end).unwrap_or(NONE);
             self.parts[at as usize] = Part {
-                before: part.before,
-                end,
-                merged_rank: with_next,
+                end: next.end,
+                merged_rank,
+                ..part
             };
             self.offer(at);
             if part.before != NONE {
-                self.parts[part.before as usize].merged_rank = merged_rank(part.before, end);
+                self.parts[part.before as usize].merged_rank =
+                    rank_of(part.before, next.end).unwrap_or(NONE);
                 self.offer(part.before);
             }
         }
@@ -96,7 +92,7 @@ impl Bpe {
         while at < length {
             let end = self.parts[at as usize].end;
             // Every part is a token: a single byte, or what a merge found in the vocabulary.
-            ids.extend(vocabulary.rank(&piece[at as usize..end as usize]));
+            ids.extend(rank_of(at, end));
             at = end;
         }
     }
@@ -105,7 +101,8 @@ impl Bpe {
     fn offer(&mut self, at: u32) {
         let rank = self.parts[at as usize].merged_rank;
         if rank != NONE {
-            self.heap.push(Reverse((rank, at)));
+            self.candidates
+                .push(Reverse(u64::from(rank) << 32 | u64::from(at)));
         }
     }
 }

@@ -12,7 +12,7 @@ pub mod markers;
 pub mod message;
 pub mod render;
 #[cfg(test)]
-mod small_vocabulary;
+pub(crate) mod small_vocabulary;
 pub mod specials;
 pub mod split;
 pub mod tokenizer;
