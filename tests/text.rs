@@ -1,7 +1,9 @@
 //! Words through the public surface: the vectors of the oracle, and what holds for every text.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../src/text/small_vocabulary.rs"]
 mod small_vocabulary;
+mod support;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,12 +24,8 @@ fn small_tokenizer() -> Tokenizer {
 }
 
 /// The folder of chat vectors, if there is one.
-fn oracle() -> Option<PathBuf> {
-    let folder = std::env::var_os("K3_ORACLE");
-    if folder.is_none() {
-        eprintln!("NOT RUN: K3_ORACLE is not set");
-    }
-    folder.map(|folder| Path::new(&folder).join("chat"))
+fn oracle(test: &str) -> Option<PathBuf> {
+    support::oracle(test).map(|folder| folder.join("chat"))
 }
 
 fn vectors<T: for<'de> Deserialize<'de>>(folder: &Path, file: &str) -> T {
@@ -144,7 +142,9 @@ struct PieceVector {
 
 #[test]
 fn pieces_and_fixture_ids_are_the_official_ones() {
-    let Some(oracle) = oracle() else { return };
+    let Some(oracle) = oracle("pieces and ids") else {
+        return;
+    };
     let tokenizer = fixture_tokenizer(&oracle);
     let splitter = Splitter::new();
     let vectors: Vec<PieceVector> = vectors(&oracle, "pretok-and-fixture-vectors.json");
@@ -190,7 +190,9 @@ struct Ids {
 
 #[test]
 fn long_runs_are_cut_as_the_official_tokenizer_cuts_them() {
-    let Some(oracle) = oracle() else { return };
+    let Some(oracle) = oracle("long runs") else {
+        return;
+    };
     let tokenizer = fixture_tokenizer(&oracle);
     let vectors: LongRuns = vectors(&oracle, "fixture-long-run-vectors.json");
     assert_eq!(vectors.long_runs_with_fixture_vocab.len(), 14);
@@ -263,7 +265,9 @@ impl ChatVector {
 
 #[test]
 fn chats_are_rendered_as_the_official_encoder_does() {
-    let Some(oracle) = oracle() else { return };
+    let Some(oracle) = oracle("chats") else {
+        return;
+    };
     let fixture = fixture_tokenizer(&oracle);
     let released = released_tokenizer();
     let vectors: Vec<ChatVector> = vectors(&oracle, "chat-vectors.json");
@@ -320,7 +324,9 @@ struct RealHash {
 
 #[test]
 fn the_released_vocabulary_gives_the_released_ids() {
-    let Some(oracle) = oracle() else { return };
+    let Some(oracle) = oracle("released ids") else {
+        return;
+    };
     let Some(tokenizer) = released_tokenizer() else {
         return;
     };

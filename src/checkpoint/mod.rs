@@ -1,3 +1,27 @@
-//! What is on disk: `config.json`, safetensors shards, tensor names, synthetic checkpoints. Nothing here computes.
+//!
+//! [`config`] says what a model is, [`layout`] what its checkpoint must hold under which of the [`names`],
+//! [`shards`] which files there are, [`header`] what one of them holds, and [`index`] puts the four together.
+//! [`synth`] writes a checkpoint from a configuration alone.
 
+mod check;
 pub mod config;
+mod config_json;
+pub mod error;
+mod experts;
+pub mod header;
+mod identity;
+pub mod index;
+mod json;
+pub mod layout;
+mod missing;
+pub mod names;
+pub mod shards;
+pub mod synth;
+mod synth_config;
+mod synth_values;
+
+pub use config::Config;
+pub use error::Error;
+pub use experts::{ExpertAt, ExpertPlace};
+pub use header::Dtype;
+pub use index::{Checkpoint, Tensor};

@@ -1,3 +1,106 @@
-//! The commands of `k3`, one file a command: arguments, and what they do with the rest of the house.
+//! The commands of `k3`, one file a command. They check, call the library and report; nothing is computed here.
 
-pub mod tok;
+mod exit;
+mod generation;
+mod ids;
+mod machine;
+mod open;
+mod output;
+mod run;
+pub mod synth;
+mod tok;
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+pub use exit::Exit;
+
+/// Kimi K3 on this computer, without a screen.
+#[derive(Parser)]
+#[command(
+    name = "k3",
+    version,
+    about,
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Continue a prompt
+    Run(run::RunArgs),
+    /// Write a synthetic checkpoint in the released layout
+    Synth(synth::SynthArgs),
+    /// Text to ids, ids to text, a history to a prompt
+    Tok(tok::TokArgs),
+}
+
+/// Runs the command that the arguments name (the program's own name first) and gives the exit code.
+pub fn main(arguments: Vec<OsString>) -> u8 {
+    if let Some(hint) = c_engine_hint(&arguments) {
+        eprintln!("k3: {hint}");
+        return Exit::REFUSED;
+    }
+    let parsed = match Arguments::try_parse_from(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // Help and version go to standard output and are no errors; everything else was refused.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::REFUSED } else { 0 };
+        }
+    };
+    let done = match parsed.command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Synth(arguments) => synth::run(&arguments),
+        Command::Tok(arguments) => tok::run(&arguments),
+    };
+    match done {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("k3: {error:#}");
+            Exit::code(&error)
+        }
+    }
+}
+
+/// What to type instead of a spelling of the C engine.
+fn c_engine_hint(arguments: &[OsString]) -> Option<String> {
+    let words: Vec<&str> = arguments
+        .iter()
+        .skip(1)
+        .filter_map(|a| a.to_str())
+        .collect();
+    let first = *words.first()?;
+    let command = Arguments::command();
+    let is_command = command.get_subcommands().any(|c| c.get_name() == first);
+    for (flag, instead) in [
+        ("--list-presets", "presets are listed by `k3 presets`"),
+        (
+            "--ultra-low-memory",
+            "the smallest plan is `--preset ultra`",
+        ),
+        (
+            "--dump-cache-trace",
+            "expert requests are written by `k3 run --trace FILE`",
+        ),
+    ] {
+        if words.contains(&flag) {
+            return Some(format!("there is no {flag} here: {instead}"));
+        }
+    }
+    if is_command || first.starts_with('-') {
+        return None;
+    }
+    let instead = match words.contains(&"--chat") {
+        true => format!("k3 chat {first}"),
+        false => format!("k3 run {first} --ids 1,2,3"),
+    };
+    Some(format!(
+        "there is no command `{first}`; to use a model folder, type `{instead}` (`k3 --help` lists the commands)"
+    ))
+}

@@ -3,9 +3,10 @@
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
+use super::{Exit, ids};
 use crate::text::{Effort, Markers, Names, Thinking, Tokenizer, history, render};
 
 /// Arguments of `k3 tok`.
@@ -89,16 +90,16 @@ struct TokenizerArgs {
 ///
 /// # Errors
 /// The tokenizer or the history is refused, the input is not what the command reads, or a result cannot be written.
-pub fn run(args: TokArgs) -> Result<()> {
+pub fn run(args: &TokArgs) -> Result<()> {
     run_with(args, std::io::stdin().lock(), std::io::stdout().lock())
 }
 
 /// [`run`] with given streams.
-fn run_with(args: TokArgs, mut input: impl BufRead, mut output: impl Write) -> Result<()> {
-    match args.command {
-        TokCommand::Encode(args) => encode(&args, &mut input, &mut output),
-        TokCommand::Decode(args) => decode(&args, &mut input, &mut output),
-        TokCommand::Render(args) => render_history(&args, &mut output),
+fn run_with(args: &TokArgs, mut input: impl BufRead, mut output: impl Write) -> Result<()> {
+    match &args.command {
+        TokCommand::Encode(args) => encode(args, &mut input, &mut output),
+        TokCommand::Decode(args) => decode(args, &mut input, &mut output),
+        TokCommand::Render(args) => render_history(args, &mut output),
     }?;
     output.flush().context("cannot write to standard output")
 }
@@ -119,7 +120,7 @@ fn encode(args: &EncodeArgs, input: &mut impl BufRead, output: &mut impl Write) 
     };
     if args.jsonl {
         return each_line(input, output, |line| {
-            let text: String = serde_json::from_slice(line).context("not one JSON string")?;
+            let text: String = json(line, "string")?;
             Ok(encoded(&text)?)
         });
     }
@@ -130,12 +131,11 @@ fn decode(args: &DecodeArgs, input: &mut impl BufRead, output: &mut impl Write) 
     let tokenizer = Tokenizer::load(&args.tokenizer.tok)?;
     if args.jsonl {
         return each_line(input, output, |line| {
-            let ids: Vec<u32> =
-                serde_json::from_slice(line).context("not one JSON array of ids")?;
+            let ids: Vec<u32> = json(line, "array of ids")?;
             Ok(serde_json::to_string(&tokenizer.decode(&ids)?)?)
         });
     }
-    let ids = parse_ids(&text_or_input(&args.ids, input)?)?;
+    let ids = parse_ids(&text_or_input(&args.ids, input)?, &tokenizer)?;
     write_line(output, &tokenizer.decode(&ids)?)
 }
 
@@ -174,21 +174,19 @@ fn text_or_input(words: &[String], input: &mut impl BufRead) -> Result<String> {
     Ok(text)
 }
 
-/// Ids as people write them, or as `k3 tok encode` does.
-fn parse_ids(text: &str) -> Result<Vec<u32>> {
+/// Ids as people type them, or as `k3 tok encode` prints them.
+fn parse_ids(text: &str, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
     let text = text.trim();
     if text.starts_with('[') {
-        return serde_json::from_str(text).context("the ids are not one JSON array");
+        return json(text.as_bytes(), "array of ids");
     }
-    let words = text
-        .split([',', ' ', '\t', '\r', '\n'])
-        .filter(|word| !word.is_empty());
-    words
-        .map(|word| match word.parse() {
-            Ok(id) if word.bytes().all(|byte| byte.is_ascii_digit()) => Ok(id),
-            _ => bail!("{word:?} is not an id, give numbers with commas between"),
-        })
-        .collect()
+    Ok(ids::parse_list(text, tokenizer.size() as usize)?)
+}
+
+/// One JSON value from outside.
+fn json<T: for<'de> serde::Deserialize<'de>>(text: &[u8], what: &str) -> Result<T> {
+    serde_json::from_slice(text)
+        .map_err(|error| Exit::Refused(format!("not one JSON {what}: {error}")).into())
 }
 
 /// Answers every line of the input with one line, at once, so that a program may ask and wait.
@@ -239,7 +237,7 @@ mod tests {
         let with_tok = [&["tok"], args, &["--tok", folder.path().to_str().unwrap()]].concat();
         let cli = Cli::try_parse_from(with_tok).map_err(|error| error.to_string())?;
         let mut output = Vec::new();
-        run_with(cli.tok, input.as_bytes(), &mut output).map_err(|error| format!("{error:#}"))?;
+        run_with(&cli.tok, input.as_bytes(), &mut output).map_err(|error| format!("{error:#}"))?;
         Ok(String::from_utf8(output).unwrap())
     }
 
@@ -320,11 +318,15 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused() {
         for (args, input, part) in [
-            (&["decode", "x"][..], "", "\"x\" is not an id"),
-            (&["decode", "+1"], "", "is not an id"),
-            (&["decode", "4294967296"], "", "is not an id"),
+            (&["decode", "x"][..], "", "`x` is no token id"),
+            (&["decode", "+1"], "", "is no token id"),
+            (&["decode", "4294967296"], "", "is no token id"),
             (&["decode", "[1"], "", "not one JSON array"),
-            (&["decode", "1000000"], "", "there is no token 1000000"),
+            (
+                &["decode", "1000000"],
+                "",
+                "ids are whole numbers from 0 to 555",
+            ),
             (
                 &["encode", "--jsonl"],
                 "\"a\"\nb\n",
@@ -335,7 +337,7 @@ mod tests {
             (
                 &["decode", "--jsonl"],
                 "[-1]\n",
-                "line 1: not one JSON array of ids",
+                "line 1: not one JSON array of ids: invalid value",
             ),
             (
                 &["decode", "--jsonl"],

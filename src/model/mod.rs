@@ -1,1 +1,30 @@
-//! model
+//! The network: weights by name, layers, the forward pass, the carried state. It asks [`crate::stream`] for bytes and
+//! leaves arithmetic to [`crate::kernels`].
+//!
+//! Every layer kind has a file: [`Kda`], [`Mla`], [`Dense`], [`Moe`]. A [`Blueprint`] makes the walk from the
+//! configuration, a [`Network`] walks it.
+
+mod blueprint;
+mod compute;
+mod dense;
+mod error;
+mod experts;
+mod kda;
+mod layer;
+mod mla;
+mod moe;
+mod network;
+mod residual;
+mod state;
+
+pub use blueprint::Blueprint;
+pub use compute::{Compute, Sources};
+pub use dense::{Dense, DenseStages};
+pub use error::Error;
+pub use kda::{Kda, KdaStages};
+pub use layer::{Attend, FeedForward, Layer, LayerStages};
+pub use mla::{Mla, MlaStages};
+pub use moe::{Moe, MoeStages, Routed};
+pub use network::{Logits, Network, PREFILL_CHUNK, Pass, Want};
+pub use residual::Residual;
+pub use state::{KdaState, LatentCache, LayerState, State};

@@ -1,0 +1,223 @@
+//! A prompt and what is made of it, token by token, greedily.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::Exit;
+use super::output::Output;
+use crate::kernels::argmax;
+use crate::model::{Logits, Network, PREFILL_CHUNK, State, Want};
+use crate::stream::{ExpertCounters, TrunkCounters};
+
+/// What to make.
+pub(super) struct Request {
+    pub count: usize,
+    pub stop_ids: Vec<u32>,
+    /// Start from nothing for every token.
+    pub recompute: bool,
+    /// Write ids to standard output as they are made.
+    pub stream: bool,
+    pub dump_last: Option<Output>,
+    pub dump_all: Option<Output>,
+}
+
+/// A prompt and what was made of it so far.
+pub(super) struct Generation {
+    network: Network,
+    state: State,
+    interrupted: Arc<AtomicBool>,
+    full: Vec<u32>,
+    prompt: usize,
+    stopped_at: Option<u32>,
+    seconds_prefill: f64,
+    /// Time of the tokens after the first.
+    seconds_decode: f64,
+}
+
+impl Generation {
+    /// Reserves the state for `context` positions.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub(super) fn new(
+        network: Network,
+        prompt: Vec<u32>,
+        context: usize,
+        interrupted: Arc<AtomicBool>,
+    ) -> anyhow::Result<Self> {
+        let state = network.new_state(context)?;
+        Ok(Self {
+            network,
+            state,
+            interrupted,
+            prompt: prompt.len(),
+            full: prompt,
+            stopped_at: None,
+            seconds_prefill: 0.0,
+            seconds_decode: 0.0,
+        })
+    }
+
+    /// Feeds the prompt and makes tokens. What was made stays, however it ends.
+    ///
+    /// # Errors
+    /// Computing fails, a result cannot be written, or a signal came.
+    pub(super) fn go(&mut self, request: Request) -> anyhow::Result<()> {
+        let Request {
+            count,
+            stop_ids,
+            recompute,
+            stream,
+            dump_last,
+            dump_all,
+        } = request;
+        let started = Instant::now();
+        let mut logits = self.prefill(dump_all)?;
+        self.seconds_prefill = started.elapsed().as_secs_f64();
+        if let (Some(mut dump), Some(row)) = (dump_last, logits.last()) {
+            dump.write(&little_endian(row))?;
+            dump.finish()?;
+        }
+        let decoding = Instant::now();
+        for made in 0..count {
+            if made > 0 {
+                let full = self.full.clone();
+                logits = match recompute {
+                    true => {
+                        self.state = self.network.new_state(self.state.capacity())?;
+                        self.feed_all(&full, Want::Last, None)?
+                    }
+                    false => self.feed(&full[full.len() - 1..], Want::Last)?,
+                };
+                self.seconds_decode = decoding.elapsed().as_secs_f64();
+            }
+            // Logits are finite, so there is a greatest.
+            let Some(id) = logits.last().and_then(argmax) else {
+                break;
+            };
+            let id = id as u32;
+            self.full.push(id);
+            if stream {
+                show(id, made == 0);
+            }
+            if stop_ids.contains(&id) {
+                self.stopped_at = Some(id);
+                break;
+            }
+        }
+        if stream && count > 0 {
+            let _ = writeln!(std::io::stdout());
+        }
+        Ok(())
+    }
+
+    fn prefill(&mut self, dump_all: Option<Output>) -> anyhow::Result<Logits> {
+        let prompt = self.full.clone();
+        match dump_all {
+            None => self.feed_all(&prompt, Want::Last, None),
+            Some(mut dump) => {
+                let logits = self.feed_all(&prompt, Want::All, Some(&mut dump))?;
+                dump.finish()?;
+                Ok(logits)
+            }
+        }
+    }
+
+    /// Feeds ids in chunks and gives the last chunk's logits; those of every position go to `dump` as they come.
+    fn feed_all(
+        &mut self,
+        ids: &[u32],
+        want: Want,
+        mut dump: Option<&mut Output>,
+    ) -> anyhow::Result<Logits> {
+        let mut logits = Logits::default();
+        let mut left = ids.chunks(PREFILL_CHUNK).peekable();
+        while let Some(chunk) = left.next() {
+            let inner = want == Want::Last && left.peek().is_some();
+            logits = self.feed(chunk, if inner { Want::Nothing } else { want })?;
+            if let Some(dump) = &mut dump {
+                dump.write(&little_endian(logits.values()))?;
+            }
+        }
+        Ok(logits)
+    }
+
+    /// One chunk through the network; between layers a signal is looked for.
+    fn feed(&mut self, ids: &[u32], want: Want) -> anyhow::Result<Logits> {
+        let mut pass = self.network.begin(&mut self.state, ids, want)?;
+        loop {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(Exit::Interrupted.into());
+            }
+            if self.network.advance(&mut pass, &mut self.state)? {
+                return Ok(self.network.finish(pass, &mut self.state)?);
+            }
+        }
+    }
+
+    /// One line about the run on standard error.
+    pub(super) fn summary(&self) {
+        eprintln!(
+            "k3: {} prompt ids in {:.3} s, {} generated{}",
+            self.prompt,
+            self.seconds_prefill,
+            self.generated().len(),
+            match self.seconds_per_token() {
+                0.0 => String::new(),
+                seconds => format!(", {seconds:.3} s a token"),
+            }
+        );
+    }
+
+    pub(super) fn prompt(&self) -> &[u32] {
+        &self.full[..self.prompt]
+    }
+
+    pub(super) fn generated(&self) -> &[u32] {
+        &self.full[self.prompt..]
+    }
+
+    pub(super) fn full(&self) -> &[u32] {
+        &self.full
+    }
+
+    pub(super) fn stopped_at(&self) -> Option<u32> {
+        self.stopped_at
+    }
+
+    pub(super) fn seconds_prefill(&self) -> f64 {
+        self.seconds_prefill
+    }
+
+    /// Mean over the tokens after the first; zero when there is none.
+    pub(super) fn seconds_per_token(&self) -> f64 {
+        match self.generated().len() {
+            0 | 1 => 0.0,
+            n => self.seconds_decode / (n - 1) as f64,
+        }
+    }
+
+    pub(super) fn kv_bytes_per_position(&self) -> usize {
+        self.state.bytes_per_position()
+    }
+
+    pub(super) fn trunk_counters(&self) -> TrunkCounters {
+        self.network.trunk_counters()
+    }
+
+    pub(super) fn expert_counters(&self) -> ExpertCounters {
+        self.network.expert_counters()
+    }
+}
+
+/// Shows an id on standard output. A reader that went away ends the showing, not the run.
+fn show(id: u32, first: bool) {
+    let mut out = std::io::stdout().lock();
+    let _ = write!(out, "{}{id}", if first { "" } else { " " }).and_then(|()| out.flush());
+}
+
+fn little_endian(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}

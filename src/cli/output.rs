@@ -1,0 +1,105 @@
+//! A result file: opened before the work begins, complete or not there at all when it ends.
+
+use std::fs::File;
+use std::io::{Stdout, Write, stdout};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use super::Exit;
+
+/// Where a result goes.
+pub(super) struct Output {
+    path: PathBuf,
+    target: Target,
+}
+
+enum Target {
+    StandardOutput(Stdout),
+    /// Written beside the file it becomes, so that no reader sees a part.
+    Beside(NamedTempFile),
+    /// A device or a pipe, which cannot be replaced.
+    Special(File),
+}
+
+impl Output {
+    /// Opens a result file; `-` is standard output.
+    ///
+    /// # Errors
+    /// [`Exit::NotWritten`] when the file could not be written later.
+    pub(super) fn open(path: &PathBuf) -> Result<Self, Exit> {
+        let target = if path.as_os_str() == "-" {
+            Target::StandardOutput(stdout())
+        } else if path.exists() && !path.is_file() {
+            let file = File::options().write(true).open(path);
+            Target::Special(file.map_err(|e| not_written(path, &e))?)
+        } else {
+            // A link keeps pointing where it points: its target is replaced.
+            let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+            let folder = match path.parent() {
+                Some(folder) if !folder.as_os_str().is_empty() => folder,
+                _ => Path::new("."),
+            };
+            Target::Beside(temporary(folder).map_err(|e| not_written(&path, &e))?)
+        };
+        Ok(Self {
+            path: path.clone(),
+            target,
+        })
+    }
+
+    pub(super) fn is_standard_output(&self) -> bool {
+        matches!(self.target, Target::StandardOutput(_))
+    }
+
+    /// Appends to the result.
+    ///
+    /// # Errors
+    /// [`Exit::NotWritten`].
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Exit> {
+        let written = match &mut self.target {
+            Target::StandardOutput(out) => out.write_all(bytes),
+            Target::Beside(file) => file.write_all(bytes),
+            Target::Special(file) => file.write_all(bytes),
+        };
+        written.map_err(|e| not_written(&self.path, &e))
+    }
+
+    /// Puts the result in its place.
+    ///
+    /// # Errors
+    /// [`Exit::NotWritten`].
+    pub(super) fn finish(self) -> Result<(), Exit> {
+        let failed = |e: &dyn std::fmt::Display| not_written(&self.path, e);
+        match self.target {
+            Target::StandardOutput(mut out) => out.flush().map_err(|e| failed(&e)),
+            Target::Special(_) => Ok(()),
+            Target::Beside(file) => {
+                file.as_file().sync_all().map_err(|e| failed(&e))?;
+                let path = self
+                    .path
+                    .canonicalize()
+                    .unwrap_or_else(|_| self.path.clone());
+                // A temporary file is for its owner alone; a result has the rights that any new file gets.
+                let made = readable(file.as_file())
+                    .and_then(|()| file.persist(&path).map_err(|e| e.error));
+                made.map(drop).map_err(|e| failed(&e))
+            }
+        }
+    }
+}
+
+/// A temporary file with the rights that any new file gets, not only for its owner.
+fn temporary(folder: &Path) -> std::io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.prefix(".k3-result").tempfile_in(folder)
+}
+
+fn not_written(path: &Path, cause: &dyn std::fmt::Display) -> Exit {
+    Exit::NotWritten(format!("{} cannot be written: {cause}", path.display()))
+}

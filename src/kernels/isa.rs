@@ -1,0 +1,75 @@
+//! Which instruction set a kernel runs with. Only the choice; the arithmetic is the same everywhere.
+
+/// An instruction set that this machine has. It cannot be made for one that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Isa(pub(super) Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// What the target's baseline offers. Without a fused instruction there, `mul_add` calls the platform's `fmaf`:
+    /// slow, and exact.
+    Portable,
+    /// AVX2 with fused multiply-add.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+}
+
+impl Isa {
+    /// The instruction set that every machine of this target has.
+    pub fn portable() -> Self {
+        Self(Kind::Portable)
+    }
+
+    /// AVX2 with FMA, if this machine has them.
+    pub fn avx2() -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
+        {
+            return Some(Self(Kind::Avx2));
+        }
+        None
+    }
+
+    /// The fastest this machine has.
+    pub fn detect() -> Self {
+        Self::avx2().unwrap_or(Self::portable())
+    }
+
+    /// Every instruction set this machine has, the portable one first.
+    pub fn all() -> Vec<Self> {
+        let mut all = vec![Self::portable()];
+        all.extend(Self::avx2());
+        all
+    }
+
+    /// A name for reports.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Kind::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "avx2+fma",
+        }
+    }
+}
+
+/// Defines a kernel from its one body: `fn name(isa, arguments)` runs the body compiled for that instruction set.
+macro_rules! kernel {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:path;) => {
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments)]
+        $vis fn $name(isa: $crate::kernels::Isa, $($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            fn avx2($($arg: $ty),*) $(-> $ret)? {
+                $body($($arg),*)
+            }
+            match isa.0 {
+                $crate::kernels::isa::Kind::Portable => $body($($arg),*),
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: `Isa` holds `Avx2` only where the processor reported AVX2 and FMA.
+                #[allow(unsafe_code)]
+                $crate::kernels::isa::Kind::Avx2 => unsafe { avx2($($arg),*) },
+            }
+        }
+    };
+}

@@ -1,0 +1,78 @@
+//! Sixteen f32 side by side: the unit in which every dot product is summed.
+
+/// Sixteen lanes.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(super) struct Lanes(pub [f32; 16]);
+
+impl Lanes {
+    pub const ZERO: Self = Self([0.0; 16]);
+
+    /// One fused step in every lane: `self += a * b`.
+    #[inline(always)]
+    pub fn fuse(&mut self, a: &Self, b: &Self) {
+        for l in 0..16 {
+            self.0[l] = a.0[l].mul_add(b.0[l], self.0[l]);
+        }
+    }
+
+    /// `self += a`, lane by lane.
+    #[inline(always)]
+    pub fn add(&mut self, a: &Self) {
+        for l in 0..16 {
+            self.0[l] += a.0[l];
+        }
+    }
+
+    /// The lanes' sum, by halves: 8, 4, 2, 1.
+    #[inline(always)]
+    pub fn reduce(&self) -> f32 {
+        let mut v = self.0;
+        for half in [8, 4, 2, 1] {
+            for l in 0..half {
+                v[l] += v[l + half];
+            }
+        }
+        v[0]
+    }
+}
+
+/// A slice cut into lanes; the tail is padded with zeros.
+#[inline(always)]
+pub(super) fn split(values: &[f32]) -> (&[[f32; 16]], Option<Lanes>) {
+    let (full, tail) = values.as_chunks::<16>();
+    (full, pad(tail, |v| v))
+}
+
+/// Up to fifteen elements widened into lanes, zeros behind them. Nothing where there is no tail.
+#[inline(always)]
+pub(super) fn pad<E: Copy>(tail: &[E], widen: impl Fn(E) -> f32) -> Option<Lanes> {
+    if tail.is_empty() {
+        return None;
+    }
+    let mut lanes = Lanes::ZERO;
+    for (lane, &v) in lanes.0.iter_mut().zip(tail) {
+        *lane = widen(v);
+    }
+    Some(lanes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_reduced_by_halves() {
+        // Values whose sum depends on the order: 2^24 swallows a single one, but not a pair.
+        let mut v = [0.0f32; 16];
+        v[0] = 16_777_216.0;
+        v[1] = 1.0;
+        v[9] = 1.0;
+        // By halves: lane 1 becomes 2 first, then joins lane 0.
+        assert_eq!(Lanes(v).reduce(), 16_777_218.0);
+        v[9] = 0.0;
+        v[8] = 1.0;
+        // Lane 0 takes 1 (lost), then 1 again (lost).
+        assert_eq!(Lanes(v).reduce(), 16_777_216.0);
+    }
+}

@@ -1,0 +1,175 @@
+//! What every layer computes with: the threads, the instruction set, and the products of a stage.
+
+use rayon::prelude::*;
+
+use super::Error;
+use crate::kernels::{self, Isa, Weights};
+use crate::stream::{Error as StreamError, Experts, StageId, Trunk};
+
+/// Threads and instruction set. Neither changes a bit of any result.
+pub struct Compute {
+    pool: rayon::ThreadPool,
+    /// What the kernels run with.
+    pub isa: Isa,
+}
+
+/// Where a pass gets its weights from.
+pub struct Sources<'a> {
+    /// Everything outside the experts.
+    pub trunk: &'a mut dyn Trunk,
+    /// The routed experts.
+    pub experts: &'a mut dyn Experts,
+}
+
+/// Weights of one task: large enough that handing it out costs nothing, small enough that threads end together.
+const TASK_BYTES: usize = 128 << 10;
+
+impl Compute {
+    /// A pool of `threads` of its own.
+    ///
+    /// # Errors
+    /// The system refuses the threads.
+    pub fn new(threads: usize, isa: Isa) -> Result<Self, Error> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("k3-compute-{i}"))
+            .build()
+            .map_err(|e| Error::Threads {
+                threads,
+                cause: e.to_string(),
+            })?;
+        Ok(Self { pool, isa })
+    }
+
+    /// Threads of the pool.
+    pub fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// Runs `work` inside the pool, so that its parallel loops use these threads.
+    pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(work)
+    }
+
+    /// The products of one stage: `outputs[i][t][r] = Σ_c w_i[r][c] x[t][c]` for its tensors in order.
+    ///
+    /// `x` is [tokens][columns]; each output is [tokens][rows of its tensor], with its length set by the caller.
+    ///
+    /// # Errors
+    /// The trunk fails, or does not hand out every row.
+    pub fn products(
+        &self,
+        trunk: &mut dyn Trunk,
+        stage: StageId,
+        columns: usize,
+        x: &[f32],
+        outputs: &mut [&mut Vec<f32>],
+    ) -> Result<(), Error> {
+        let tokens = x.len() / columns;
+        let mut missing: usize = outputs.iter().map(|o| o.len()).sum();
+        while let Some(pieces) = trunk.pieces(stage)? {
+            let mut tasks: Vec<(Weights<'_>, &mut [f32])> = Vec::new();
+            for (tensor, output) in outputs.iter_mut().enumerate() {
+                let mut rest = &mut output[..];
+                let mut at = 0;
+                for piece in pieces.iter().filter(|p| p.tensor == tensor) {
+                    let (_, tail) = rest.split_at_mut((piece.rows.start - at) * tokens);
+                    let (mine, tail) = tail.split_at_mut(piece.rows.len() * tokens);
+                    (rest, at) = (tail, piece.rows.end);
+                    missing -= mine.len();
+                    split_rows(piece.weights, columns, tokens, mine, &mut tasks);
+                }
+            }
+            tasks
+                .into_par_iter()
+                .for_each(|(w, y)| kernels::matmul(self.isa, w, columns, x, y));
+        }
+        if missing > 0 {
+            return Err(StreamError::OutOfStep {
+                at: stage.0 + 1,
+                asked: stage.0,
+            }
+            .into());
+        }
+        for output in outputs {
+            transpose(output, tokens);
+        }
+        Ok(())
+    }
+
+    /// One product of weights that are in memory: `[tokens][rows]`.
+    pub fn product(&self, w: Weights<'_>, columns: usize, x: &[f32]) -> Vec<f32> {
+        let tokens = x.len() / columns;
+        let mut y = vec![0.0; w.row_count(columns) * tokens];
+        let mut tasks = Vec::new();
+        split_rows(w, columns, tokens, &mut y, &mut tasks);
+        tasks
+            .into_par_iter()
+            .for_each(|(w, y)| kernels::matmul(self.isa, w, columns, x, y));
+        transpose(&mut y, tokens);
+        y
+    }
+}
+
+/// Cuts a product into tasks of whole rows. `y` is [rows][tokens].
+fn split_rows<'w, 'y>(
+    w: Weights<'w>,
+    columns: usize,
+    tokens: usize,
+    y: &'y mut [f32],
+    tasks: &mut Vec<(Weights<'w>, &'y mut [f32])>,
+) {
+    // Rows in multiples of four, the kernels' tile.
+    let rows = (TASK_BYTES / (2 * columns)).next_multiple_of(4).max(4);
+    let mut row = 0;
+    for y in y.chunks_mut(rows * tokens) {
+        let end = row + y.len() / tokens;
+        tasks.push((w.rows(row..end, columns), y));
+        row = end;
+    }
+}
+
+/// From [rows][tokens] to [tokens][rows], in place.
+pub(super) fn transpose(y: &mut Vec<f32>, tokens: usize) {
+    if tokens == 1 {
+        return;
+    }
+    let rows = y.len() / tokens;
+    let mut turned = vec![0.0; y.len()];
+    for (r, row) in y.chunks_exact(tokens).enumerate() {
+        for (t, v) in row.iter().enumerate() {
+            turned[t * rows + r] = *v;
+        }
+    }
+    *y = turned;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transposing_turns_rows_into_tokens() {
+        let mut y = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        transpose(&mut y, 2);
+        assert_eq!(y, [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]);
+    }
+
+    #[test]
+    fn a_product_is_the_same_however_it_is_cut() {
+        let (rows, columns) = (700, 130);
+        let w: Vec<f32> = (0..rows * columns)
+            .map(|i| ((i * 29 % 113) as f32 - 56.0) / 31.0)
+            .collect();
+        let x: Vec<f32> = (0..3 * columns)
+            .map(|i| ((i * 17 % 97) as f32 - 48.0) / 29.0)
+            .collect();
+        let one = Compute::new(1, Isa::portable()).unwrap();
+        let two = Compute::new(2, Isa::detect()).unwrap();
+        let a = one.product(Weights::F32(&w), columns, &x);
+        for (t, x) in x.chunks(columns).enumerate() {
+            let b = two.product(Weights::F32(&w), columns, x);
+            assert_eq!(a[t * rows..][..rows], b);
+        }
+    }
+}

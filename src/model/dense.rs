@@ -1,0 +1,102 @@
+//! The dense feed-forward network of the first layers.
+
+use rayon::prelude::*;
+
+use super::{Compute, Error, Sources};
+use crate::checkpoint::config::{Config, Situ};
+use crate::checkpoint::names;
+use crate::kernels;
+use crate::stream::{StageId, Walk, WalkTensor};
+
+/// Where its matrices stand in the walk.
+#[derive(Clone, Copy, Debug)]
+pub struct DenseStages {
+    expand: StageId,
+    down: StageId,
+}
+
+/// `down(situ(gate(x), up(x)))`.
+pub struct Dense {
+    stages: DenseStages,
+    hidden: usize,
+    inner: usize,
+    situ: Situ,
+}
+
+/// A matrix of a layer as the walk knows it.
+pub(super) fn matrix(layer: usize, suffix: &str, rows: usize, columns: usize) -> WalkTensor {
+    WalkTensor {
+        name: names::in_layer(layer, suffix),
+        rows,
+        columns,
+        unit: 1,
+    }
+}
+
+impl DenseStages {
+    /// Appends a layer's matrices to the walk.
+    pub fn plan(walk: &mut Walk, config: &Config, layer: usize) -> Self {
+        let (hidden, inner) = (config.hidden, config.dense_inner);
+        Self {
+            expand: walk.push(vec![
+                matrix(layer, names::MLP_GATE, inner, hidden),
+                matrix(layer, names::MLP_UP, inner, hidden),
+            ]),
+            down: walk.push(vec![matrix(layer, names::MLP_DOWN, hidden, inner)]),
+        }
+    }
+}
+
+impl Dense {
+    /// The network at these stages.
+    pub fn new(stages: DenseStages, config: &Config) -> Self {
+        Self {
+            stages,
+            hidden: config.hidden,
+            inner: config.dense_inner,
+            situ: config.situ,
+        }
+    }
+
+    /// `x` and the result are [tokens][hidden].
+    ///
+    /// # Errors
+    /// The trunk fails.
+    pub fn forward(
+        &self,
+        compute: &Compute,
+        sources: &mut Sources<'_>,
+        x: &[f32],
+    ) -> Result<Vec<f32>, Error> {
+        let tokens = x.len() / self.hidden;
+        let mut gate = vec![0.0; tokens * self.inner];
+        let mut up = gate.clone();
+        compute.products(
+            sources.trunk,
+            self.stages.expand,
+            self.hidden,
+            x,
+            &mut [&mut gate, &mut up],
+        )?;
+        situ(compute, &mut gate, &up, self.situ);
+        let mut out = vec![0.0; x.len()];
+        compute.products(
+            sources.trunk,
+            self.stages.down,
+            self.inner,
+            &gate,
+            &mut [&mut out],
+        )?;
+        Ok(out)
+    }
+}
+
+/// The activation over any number of values, in place in `gate`.
+pub(super) fn situ(compute: &Compute, gate: &mut [f32], up: &[f32], bounds: Situ) {
+    const TASK: usize = 2048;
+    gate.par_chunks_mut(TASK)
+        .zip(up.par_chunks(TASK))
+        .for_each(|(gate, up)| {
+            kernels::situ(compute.isa, gate, up, bounds.beta, bounds.linear_beta)
+        });
+}

@@ -1,0 +1,168 @@
+//! The routed experts of a layer over a chunk of tokens: each is used once, whatever the number of tokens.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::compute::transpose;
+use super::{Compute, Error};
+use crate::checkpoint::config::{Config, Situ};
+use crate::kernels::{self, Choice};
+use crate::stream::{ExpertWeights, Experts, Wanted};
+
+/// One expert's part of a chunk.
+struct Share {
+    /// Tokens that chose it, and their weights, in ascending token.
+    tokens: Vec<(usize, f32)>,
+    /// Its best place in any token's choice.
+    rank: usize,
+}
+
+/// Which tokens go through which expert, experts in ascending number.
+pub(super) struct Dispatch {
+    shares: BTreeMap<usize, Share>,
+}
+
+impl Dispatch {
+    /// From each token's choices, best first.
+    pub(super) fn new(choices: &[Vec<Choice>]) -> Self {
+        let mut shares = BTreeMap::new();
+        for (token, choices) in choices.iter().enumerate() {
+            for (rank, choice) in choices.iter().enumerate() {
+                let share = shares.entry(choice.expert).or_insert(Share {
+                    tokens: Vec::new(),
+                    rank,
+                });
+                share.tokens.push((token, choice.weight));
+                share.rank = share.rank.min(rank);
+            }
+        }
+        Self { shares }
+    }
+
+    /// What to ask the store for.
+    pub(super) fn wanted(&self) -> Vec<Wanted> {
+        self.shares
+            .iter()
+            .map(|(&expert, share)| Wanted {
+                expert,
+                rank: share.rank,
+            })
+            .collect()
+    }
+
+    /// The weighted sum over the requested experts, [tokens][latent], in ascending expert number for every token,
+    /// whatever the order in which they arrive. `z` is [tokens][latent].
+    pub(super) fn sum(
+        &self,
+        compute: &Compute,
+        experts: &mut dyn Experts,
+        config: &Config,
+        z: &[f32],
+    ) -> Result<Vec<f32>, Error> {
+        let latent = config.moe.latent;
+        let shares: Vec<&Share> = self.shares.values().collect();
+        let inputs: Vec<Vec<f32>> = shares
+            .iter()
+            .map(|s| {
+                s.tokens
+                    .iter()
+                    .flat_map(|&(t, _)| &z[t * latent..][..latent])
+                    .copied()
+                    .collect()
+            })
+            .collect();
+        let mut sum = vec![0.0; z.len()];
+        // Results of experts that came before a lower-numbered one.
+        let mut early: BTreeMap<usize, Vec<f32>> = BTreeMap::new();
+        let mut next = 0;
+        while let Some(arrived) = experts.arrived()? {
+            early.extend(outputs(compute, config, &arrived, &inputs));
+            while let Some(output) = early.remove(&next) {
+                for (&(token, weight), output) in
+                    shares[next].tokens.iter().zip(output.chunks_exact(latent))
+                {
+                    let sum = &mut sum[token * latent..][..latent];
+                    kernels::add_scaled(compute.isa, sum, weight, output);
+                }
+                next += 1;
+            }
+        }
+        debug_assert_eq!(next, shares.len());
+        Ok(sum)
+    }
+}
+
+/// A product in the making: weights, input, [rows][tokens] of output.
+type Task<'a> = (kernels::Weights<'a>, &'a [f32], &'a mut [f32]);
+
+/// `w2 situ(w1 z, w3 z)` of several experts at once, each [its tokens][latent].
+fn outputs(
+    compute: &Compute,
+    config: &Config,
+    arrived: &[(usize, ExpertWeights<'_>)],
+    inputs: &[Vec<f32>],
+) -> Vec<(usize, Vec<f32>)> {
+    let (latent, inner) = (config.moe.latent, config.moe.inner);
+    let mut expanded: Vec<[Vec<f32>; 2]> = arrived
+        .iter()
+        .map(|(i, _)| {
+            let n = inputs[*i].len() / latent * inner;
+            [vec![0.0; n], vec![0.0; n]]
+        })
+        .collect();
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    for ((i, weights), [gate, up]) in arrived.iter().zip(&mut expanded) {
+        split(weights.gate, latent, &inputs[*i], gate, &mut tasks);
+        split(weights.up, latent, &inputs[*i], up, &mut tasks);
+    }
+    run(compute, latent, tasks);
+
+    let Situ { beta, linear_beta } = config.situ;
+    expanded
+        .par_iter_mut()
+        .zip(arrived)
+        .for_each(|([gate, up], (i, _))| {
+            let tokens = inputs[*i].len() / latent;
+            kernels::situ(compute.isa, gate, up, beta, linear_beta);
+            transpose(gate, tokens);
+        });
+
+    let mut outputs: Vec<(usize, Vec<f32>)> = arrived
+        .iter()
+        .map(|(i, _)| (*i, vec![0.0; inputs[*i].len()]))
+        .collect();
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    for (((_, weights), [hidden, _]), (_, output)) in
+        arrived.iter().zip(&expanded).zip(&mut outputs)
+    {
+        split(weights.down, inner, hidden, output, &mut tasks);
+    }
+    run(compute, inner, tasks);
+    outputs
+        .par_iter_mut()
+        .for_each(|(i, output)| transpose(output, inputs[*i].len() / latent));
+    outputs
+}
+
+/// Cuts one product into tasks of whole rows.
+fn split<'a>(
+    w: kernels::Weights<'a>,
+    columns: usize,
+    x: &'a [f32],
+    y: &'a mut [f32],
+    tasks: &mut Vec<Task<'a>>,
+) {
+    const ROWS: usize = 128;
+    let tokens = x.len() / columns;
+    for (i, y) in y.chunks_mut(ROWS * tokens).enumerate() {
+        let end = i * ROWS + y.len() / tokens;
+        tasks.push((w.rows(i * ROWS..end, columns), x, y));
+    }
+}
+
+fn run(compute: &Compute, columns: usize, tasks: Vec<Task<'_>>) {
+    tasks
+        .into_par_iter()
+        .for_each(|(w, x, y)| kernels::matmul(compute.isa, w, columns, x, y));
+}

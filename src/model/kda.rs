@@ -1,0 +1,200 @@
+//! Kimi delta attention: a gated delta rule over a state of fixed size.
+
+use rayon::prelude::*;
+
+use super::dense::matrix;
+use super::residual::vector;
+use super::{Compute, Error, KdaState, Sources};
+use crate::checkpoint::config::{Config, KdaShape};
+use crate::checkpoint::names;
+use crate::kernels;
+use crate::stream::{StageId, Trunk, Walk};
+
+/// Where a KDA layer's matrices stand in the walk.
+#[derive(Clone, Copy, Debug)]
+pub struct KdaStages {
+    /// q, k, v, gate, the decay's down-projection, beta: all of the layer's input.
+    input: StageId,
+    /// The decay's up-projection.
+    decay: StageId,
+    output: StageId,
+}
+
+/// One KDA layer: its small weights.
+pub struct Kda {
+    stages: KdaStages,
+    shape: KdaShape,
+    hidden: usize,
+    eps: f32,
+    /// Convolution taps of q, k and v, [kernel][width], oldest first.
+    taps: [Vec<f32>; 3],
+    /// One a head. The checkpoint pads it with zeros to `head_dim`.
+    a_log: Vec<f32>,
+    dt_bias: Vec<f32>,
+    out_norm: Vec<f32>,
+}
+
+impl KdaStages {
+    /// Appends a layer's matrices to the walk.
+    pub fn plan(walk: &mut Walk, config: &Config, layer: usize) -> Self {
+        let (hidden, width) = (config.hidden, config.kda.width());
+        Self {
+            input: walk.push(vec![
+                matrix(layer, names::Q_PROJ, width, hidden),
+                matrix(layer, names::K_PROJ, width, hidden),
+                matrix(layer, names::V_PROJ, width, hidden),
+                matrix(layer, names::G_PROJ, width, hidden),
+                matrix(layer, names::F_A_PROJ, config.kda.head_dim, hidden),
+                matrix(layer, names::B_PROJ, config.kda.heads, hidden),
+            ]),
+            decay: walk.push(vec![matrix(
+                layer,
+                names::F_B_PROJ,
+                width,
+                config.kda.head_dim,
+            )]),
+            output: walk.push(vec![matrix(layer, names::O_PROJ, hidden, width)]),
+        }
+    }
+}
+
+impl Kda {
+    /// Reads the layer's small vectors.
+    ///
+    /// # Errors
+    /// A vector is missing, cannot be read or has another length.
+    pub fn load(
+        stages: KdaStages,
+        config: &Config,
+        layer: usize,
+        trunk: &mut dyn Trunk,
+    ) -> Result<Self, Error> {
+        let shape = config.kda.clone();
+        let mut small = |suffix, want| vector(trunk, &names::in_layer(layer, suffix), want);
+        let width = shape.width();
+        let mut taps = |suffix| -> Result<Vec<f32>, Error> {
+            let by_channel = small(suffix, width * shape.conv_kernel)?;
+            let tap = |i: usize| by_channel[i % width * shape.conv_kernel + i / width];
+            Ok((0..by_channel.len()).map(tap).collect())
+        };
+        let taps = [
+            taps(names::Q_CONV)?,
+            taps(names::K_CONV)?,
+            taps(names::V_CONV)?,
+        ];
+        let mut a_log = small(names::A_LOG, shape.head_dim)?;
+        a_log.truncate(shape.heads);
+        let dt_bias = small(names::DT_BIAS, width)?;
+        let out_norm = small(names::O_NORM, shape.head_dim)?;
+        Ok(Self {
+            stages,
+            shape,
+            hidden: config.hidden,
+            eps: config.norm_eps,
+            taps,
+            a_log,
+            dt_bias,
+            out_norm,
+        })
+    }
+
+    /// Feeds `x`, [tokens][hidden] and already normalised, through the layer and moves `state` on.
+    ///
+    /// # Errors
+    /// The trunk fails; the state is torn then.
+    pub fn forward(
+        &self,
+        compute: &Compute,
+        sources: &mut Sources<'_>,
+        state: &mut KdaState,
+        x: &[f32],
+    ) -> Result<Vec<f32>, Error> {
+        let KdaShape {
+            heads,
+            head_dim,
+            gate_lower_bound,
+            ..
+        } = self.shape;
+        let (isa, width) = (compute.isa, self.shape.width());
+        let tokens = x.len() / self.hidden;
+        let zeros = |n: usize| vec![0.0f32; tokens * n];
+        let (mut q, mut k, mut v, mut g) = (zeros(width), zeros(width), zeros(width), zeros(width));
+        let (mut low, mut beta, mut z) = (zeros(head_dim), zeros(heads), zeros(width));
+        compute.products(
+            sources.trunk,
+            self.stages.input,
+            self.hidden,
+            x,
+            &mut [&mut q, &mut k, &mut v, &mut g, &mut low, &mut beta],
+        )?;
+        compute.products(
+            sources.trunk,
+            self.stages.decay,
+            head_dim,
+            &low,
+            &mut [&mut z],
+        )?;
+
+        [&mut q, &mut k, &mut v]
+            .into_par_iter()
+            .zip(&self.taps)
+            .zip(&mut state.history)
+            .for_each(|((x, taps), history)| {
+                for x in x.chunks_exact_mut(width) {
+                    kernels::short_conv(isa, taps, history, x);
+                }
+            });
+
+        // Heads are independent; each walks its tokens in order. `out` is [heads][tokens][head_dim].
+        let mut out = zeros(width);
+        let scale = 1.0 / (head_dim as f32).sqrt();
+        out.par_chunks_mut(tokens * head_dim)
+            .zip(state.recurrent.par_chunks_mut(head_dim * head_dim))
+            .enumerate()
+            .for_each(|(head, (out, state))| {
+                let channels = head * head_dim..(head + 1) * head_dim;
+                let mut read = vec![0.0; head_dim];
+                for (t, out) in out.chunks_exact_mut(head_dim).enumerate() {
+                    let row = |all: &[f32]| all[t * width..][channels.clone()].to_vec();
+                    let (mut q, mut k, mut alpha) = (row(&q), row(&k), row(&z));
+                    kernels::l2_norm(isa, &mut q, scale);
+                    kernels::l2_norm(isa, &mut k, 1.0);
+                    kernels::decay(
+                        isa,
+                        &mut alpha,
+                        self.a_log[head],
+                        &self.dt_bias[channels.clone()],
+                        gate_lower_bound,
+                    );
+                    let beta = kernels::sigmoid(beta[t * heads + head]);
+                    let v = &v[t * width..][channels.clone()];
+                    kernels::delta_step(isa, state, &q, &k, v, &alpha, beta, &mut read);
+                    kernels::rms_norm(isa, &read, &self.out_norm, self.eps, out);
+                }
+            });
+
+        let mut gated = by_token(&out, tokens, head_dim);
+        kernels::gate(isa, &mut gated, &g);
+        let mut y = vec![0.0; x.len()];
+        compute.products(
+            sources.trunk,
+            self.stages.output,
+            width,
+            &gated,
+            &mut [&mut y],
+        )?;
+        Ok(y)
+    }
+}
+
+/// From [heads][tokens][n] to [tokens][heads][n].
+pub(super) fn by_token(by_head: &[f32], tokens: usize, n: usize) -> Vec<f32> {
+    let heads = by_head.len() / (tokens * n);
+    let mut out = Vec::with_capacity(by_head.len());
+    for t in 0..tokens {
+        for head in 0..heads {
+            out.extend_from_slice(&by_head[(head * tokens + t) * n..][..n]);
+        }
+    }
+    out
+}

@@ -1,0 +1,319 @@
+//! The whole network: from ids to logits, a chunk of tokens at a time.
+
+use std::sync::Arc;
+
+use super::residual::{norm_rows, vector};
+use super::{Blueprint, Compute, Error, Layer, Residual, Sources, State};
+use crate::checkpoint::config::Config;
+use crate::checkpoint::{Checkpoint, names};
+use crate::stream::{
+    ExpertCounters, Experts, PassPlan, PlainExperts, ResidentTrunk, StageId, Trunk, TrunkCounters,
+};
+
+/// Tokens of a prompt that go through the layers together.
+pub const PREFILL_CHUNK: usize = 64;
+
+/// Positions whose logits are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// None: the middle of a prompt.
+    Nothing,
+    /// The last one's.
+    Last,
+    /// Every position's.
+    All,
+}
+
+/// Logits of the wanted positions, one row a position.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Logits {
+    vocab: usize,
+    values: Vec<f32>,
+}
+
+impl Logits {
+    /// The rows in order of position.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+        self.values.chunks_exact(self.vocab.max(1))
+    }
+
+    /// The last row.
+    pub fn last(&self) -> Option<&[f32]> {
+        self.rows().last()
+    }
+
+    /// All rows, one after the other.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+}
+
+/// A chunk of tokens on its way through the layers. It can be left and taken up again between any two layers.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    tokens: usize,
+    want: Want,
+    /// Layers that are through.
+    layer: usize,
+    /// The residual stream, [tokens][hidden].
+    stream: Vec<f32>,
+    /// Its snapshots at block borders; they live within a pass only.
+    blocks: Vec<Vec<f32>>,
+}
+
+impl Pass {
+    /// Layers that are through.
+    pub fn layer(&self) -> usize {
+        self.layer
+    }
+
+    /// The residual stream as it is now, [tokens][hidden].
+    pub fn stream(&self) -> &[f32] {
+        &self.stream
+    }
+}
+
+/// A network with its weights behind the seam.
+pub struct Network {
+    config: Config,
+    compute: Compute,
+    trunk: Box<dyn Trunk>,
+    experts: Box<dyn Experts>,
+    layers: Vec<Layer>,
+    head: StageId,
+    output_residual: Residual,
+    final_norm: Vec<f32>,
+}
+
+impl Network {
+    /// The first `layers` layers of a checkpoint that has been checked: the trunk in memory, the experts read when they
+    /// are chosen.
+    ///
+    /// # Errors
+    /// Something cannot be read.
+    pub fn open(
+        checkpoint: &Arc<Checkpoint>,
+        layers: usize,
+        compute: Compute,
+    ) -> Result<Self, Error> {
+        let blueprint = Blueprint::new(checkpoint.config().clone(), layers);
+        let trunk = ResidentTrunk::load(Arc::clone(checkpoint), blueprint.walk.clone())?;
+        let experts = PlainExperts::new(Arc::clone(checkpoint));
+        Self::new(blueprint, Box::new(trunk), Box::new(experts), compute)
+    }
+
+    /// Reads the small vectors; everything else is asked for when it is used.
+    ///
+    /// # Errors
+    /// A vector is missing, cannot be read or has another length.
+    pub fn new(
+        blueprint: Blueprint,
+        mut trunk: Box<dyn Trunk>,
+        experts: Box<dyn Experts>,
+        compute: Compute,
+    ) -> Result<Self, Error> {
+        let Blueprint {
+            config,
+            layers,
+            head,
+            ..
+        } = blueprint;
+        let layers = layers
+            .into_iter()
+            .enumerate()
+            .map(|(index, stages)| Layer::load(stages, &config, index, trunk.as_mut()))
+            .collect::<Result<_, _>>()?;
+        let output_residual = Residual::load(
+            trunk.as_mut(),
+            names::OUTPUT_RES_NORM,
+            names::OUTPUT_RES_PROJ,
+            config.hidden,
+            config.norm_eps,
+        )?;
+        let final_norm = vector(trunk.as_mut(), names::FINAL_NORM, config.hidden)?;
+        Ok(Self {
+            config,
+            compute,
+            trunk,
+            experts,
+            layers,
+            head,
+            output_residual,
+            final_norm,
+        })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Layers that run.
+    pub fn layer_count(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// A state before the first token, for at most `capacity` positions.
+    ///
+    /// # Errors
+    /// There is no room for the caches.
+    pub fn new_state(&self, capacity: usize) -> Result<State, Error> {
+        State::new(&self.config, self.layers.len(), capacity)
+    }
+
+    /// Bytes of the trunk so far.
+    pub fn trunk_counters(&self) -> TrunkCounters {
+        self.trunk.counters()
+    }
+
+    /// Experts so far.
+    pub fn expert_counters(&self) -> ExpertCounters {
+        self.experts.counters()
+    }
+
+    /// Feeds a prompt in chunks of at most `chunk` tokens. Any chunking gives the same bits.
+    ///
+    /// # Errors
+    /// As [`Self::begin`] and [`Self::advance`].
+    pub fn prefill(
+        &mut self,
+        state: &mut State,
+        ids: &[u32],
+        chunk: usize,
+        want: Want,
+    ) -> Result<Logits, Error> {
+        let mut logits = Logits {
+            vocab: self.config.vocab,
+            values: Vec::new(),
+        };
+        let chunks = ids.chunks(chunk.max(1));
+        let last = chunks.len().saturating_sub(1);
+        for (i, ids) in chunks.enumerate() {
+            let want = if want == Want::Last && i < last {
+                Want::Nothing
+            } else {
+                want
+            };
+            logits.values.extend(self.feed(state, ids, want)?.values);
+        }
+        Ok(logits)
+    }
+
+    /// Feeds one chunk through all layers.
+    ///
+    /// # Errors
+    /// As [`Self::begin`] and [`Self::advance`].
+    pub fn feed(&mut self, state: &mut State, ids: &[u32], want: Want) -> Result<Logits, Error> {
+        let mut pass = self.begin(state, ids, want)?;
+        while !self.advance(&mut pass, state)? {}
+        self.finish(pass, state)
+    }
+
+    /// Starts a pass over `ids`. Until it is finished the state is torn.
+    ///
+    /// # Errors
+    /// An id outside the vocabulary, a full context, a torn state, an embedding that cannot be read.
+    pub fn begin(&mut self, state: &mut State, ids: &[u32], want: Want) -> Result<Pass, Error> {
+        let (hidden, vocab) = (self.config.hidden, self.config.vocab);
+        if let Some(&id) = ids.iter().find(|&&id| id as usize >= vocab) {
+            return Err(Error::Id { id, vocab });
+        }
+        state.tear(ids.len())?;
+        let mut stream = vec![0.0; ids.len() * hidden];
+        for (&id, row) in ids.iter().zip(stream.chunks_exact_mut(hidden)) {
+            self.trunk.embedding(id, row)?;
+        }
+        self.trunk.begin(PassPlan {
+            head: want != Want::Nothing,
+            more: true,
+        })?;
+        Ok(Pass {
+            tokens: ids.len(),
+            want,
+            layer: 0,
+            stream,
+            blocks: Vec::new(),
+        })
+    }
+
+    /// Moves a pass through its next layer; true when all are through.
+    ///
+    /// # Errors
+    /// Weights cannot be read. The pass and its state are lost then.
+    pub fn advance(&mut self, pass: &mut Pass, state: &mut State) -> Result<bool, Error> {
+        let Self {
+            config,
+            compute,
+            trunk,
+            experts,
+            layers,
+            ..
+        } = self;
+        let (Some(layer), Some(state)) = (layers.get(pass.layer), state.layers.get_mut(pass.layer))
+        else {
+            return Ok(true);
+        };
+        let mut sources = Sources {
+            trunk: trunk.as_mut(),
+            experts: experts.as_mut(),
+        };
+        compute.run(|| {
+            layer.forward(
+                compute,
+                &mut sources,
+                config,
+                state,
+                &mut pass.blocks,
+                &mut pass.stream,
+            )
+        })?;
+        pass.layer += 1;
+        Ok(pass.layer == layers.len())
+    }
+
+    /// Ends a pass that is through all layers: the state is whole again, and the wanted logits are computed.
+    ///
+    /// # Errors
+    /// A layer is missing ([`Error::Torn`]), the head cannot be read, or a logit is not finite.
+    pub fn finish(&mut self, mut pass: Pass, state: &mut State) -> Result<Logits, Error> {
+        if pass.layer < self.layers.len() {
+            return Err(Error::Torn);
+        }
+        let before = state.positions();
+        let vocab = self.config.vocab;
+        let skipped = match pass.want {
+            Want::Nothing => pass.tokens,
+            Want::Last => pass.tokens.saturating_sub(1),
+            Want::All => 0,
+        };
+        let wanted = pass.tokens - skipped;
+        let mut values = vec![0.0; wanted * vocab];
+        if wanted > 0 {
+            let hidden = self.config.hidden;
+            for rows in pass.blocks.iter_mut().chain([&mut pass.stream]) {
+                rows.drain(..skipped * hidden);
+            }
+            let Self {
+                config,
+                compute,
+                trunk,
+                output_residual,
+                final_norm,
+                head,
+                ..
+            } = self;
+            compute.run(|| {
+                let mixed = output_residual.mix(compute, &pass.blocks, &pass.stream);
+                let x = norm_rows(compute, &mixed, final_norm, config.norm_eps);
+                compute.products(trunk.as_mut(), *head, hidden, &x, &mut [&mut values])
+            })?;
+        }
+        if let Some(bad) = values.iter().position(|v| !v.is_finite()) {
+            return Err(Error::NotFinite {
+                position: before + skipped + bad / vocab,
+            });
+        }
+        state.mend(pass.tokens);
+        Ok(Logits { vocab, values })
+    }
+}

@@ -1,0 +1,33 @@
+//! What can go wrong between disk and memory.
+
+use crate::checkpoint;
+
+/// A read that failed, or a request that no walk foresees.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The checkpoint could not be read.
+    #[error(transparent)]
+    Checkpoint(#[from] checkpoint::Error),
+    /// An expert could not be read, not even when tried again: a drop. It ends the turn, since a token is never
+    /// computed from a part of its experts.
+    #[error("expert {expert} of layer {layer} could not be read: {cause}")]
+    Expert {
+        /// Zero-based layer.
+        layer: usize,
+        /// Expert number.
+        expert: usize,
+        /// The last attempt's failure.
+        cause: checkpoint::Error,
+    },
+    /// The network asked for weights in another order than the walk it made: a fault of this program.
+    #[error("the walk is at stage {at}, stage {asked} was asked for (a fault of this program)")]
+    OutOfStep {
+        /// The next stage of the walk.
+        at: usize,
+        /// The stage asked for.
+        asked: usize,
+    },
+    /// A source that holds its weights itself lacks one.
+    #[error("there is no tensor {0}")]
+    NoTensor(String),
+}
