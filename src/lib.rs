@@ -4,6 +4,7 @@
 //! list, never what stands before.
 //!
 //! * [`cli`]: the commands of `k3`, one file a command.
+//! * [`text`]: words. The tokenizer, and the chat format, rendered and parsed.
 //! * [`model`]: the network. Weights by name, layers, the forward pass, the carried state.
 //! * [`stream`]: bytes from disk to memory. The walk over the trunk, the store of experts.
 //! * [`checkpoint`]: what is on disk. `config.json`, safetensors headers, tensor names, synthetic checkpoints.
@@ -15,3 +16,4 @@ pub mod cli;
 pub mod kernels;
 pub mod model;
 pub mod stream;
+pub mod text;

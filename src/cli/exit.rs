@@ -3,6 +3,7 @@
 use crate::checkpoint;
 use crate::model;
 use crate::stream;
+use crate::text::TextError;
 
 /// Errors that stand for an exit code of their own.
 #[derive(Debug, thiserror::Error)]
@@ -34,9 +35,9 @@ impl Exit {
         if let Some(model::Error::Stream(stream::Error::Expert { .. })) = error.downcast_ref() {
             return 4;
         }
-        match error.downcast_ref::<checkpoint::Error>() {
-            Some(_) => Self::REFUSED,
-            None => 1,
+        match error.is::<checkpoint::Error>() || error.is::<TextError>() {
+            true => Self::REFUSED,
+            false => 1,
         }
     }
 }

@@ -8,6 +8,7 @@ mod open;
 mod output;
 mod run;
 pub mod synth;
+mod tok;
 
 use std::ffi::OsString;
 
@@ -35,6 +36,8 @@ enum Command {
     Run(run::RunArgs),
     /// Write a synthetic checkpoint in the released layout
     Synth(synth::SynthArgs),
+    /// Text to ids, ids to text, a history to a prompt
+    Tok(tok::TokArgs),
 }
 
 /// Runs the command that the arguments name (the program's own name first) and gives the exit code.
@@ -54,6 +57,7 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
     let done = match parsed.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Synth(arguments) => synth::run(&arguments),
+        Command::Tok(arguments) => tok::run(&arguments),
     };
     match done {
         Ok(()) => 0,
