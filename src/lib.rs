@@ -4,6 +4,7 @@
 //! list, never what stands before.
 //!
 //! * [`cli`]: the commands of `k3`, one file a command.
+//! * [`engine`]: the inference thread. Its commands, its events, its telemetry.
 //! * [`text`]: words. The tokenizer, and the chat format, rendered and parsed.
 //! * [`model`]: the network. Weights by name, layers, the forward pass, the carried state.
 //! * [`stream`]: bytes from disk to memory. The walk over the trunk, the store of experts.
@@ -13,6 +14,7 @@
 
 pub mod checkpoint;
 pub mod cli;
+pub mod engine;
 pub mod kernels;
 pub mod model;
 pub mod stream;

@@ -80,10 +80,7 @@ impl Output {
                     .path
                     .canonicalize()
                     .unwrap_or_else(|_| self.path.clone());
-                // A temporary file is for its owner alone; a result has the rights that any new file gets.
-                let made = readable(file.as_file())
-                    .and_then(|()| file.persist(&path).map_err(|e| e.error));
-                made.map(drop).map_err(|e| failed(&e))
+                file.persist(&path).map(drop).map_err(|e| failed(&e.error))
             }
         }
     }
