@@ -360,7 +360,11 @@ mod tests {
                 "",
                 "unknown thinking effort \"medium\"",
             ),
-            (&["encode", "a", "--tok", "x"], "", "cannot be used multiple times"),
+            (
+                &["encode", "a", "--tok", "x"],
+                "",
+                "cannot be used multiple times",
+            ),
             (
                 &["render", "no-such-history.jsonl"],
                 "",
