@@ -20,7 +20,10 @@ fn main() -> Result<()> {
         return index(Path::new(&dir));
     }
     // Cargo passes --bench to every bench program.
-    let given = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).map(PathBuf::from);
+    let given = std::env::args()
+        .skip(1)
+        .find(|arg| !arg.starts_with("--"))
+        .map(PathBuf::from);
     let config = given.or_else(|| {
         let oracle = PathBuf::from(std::env::var_os("K3_ORACLE")?);
         Some(oracle.join("chat/official-config.json"))
@@ -32,13 +35,25 @@ fn main() -> Result<()> {
 
     let dir = tempfile::tempdir()?;
     let start = Instant::now();
-    let report = synth::write(dir.path(), &config_json, SynthOptions { sparse: true, ..Default::default() })?;
+    let report = synth::write(
+        dir.path(),
+        &config_json,
+        SynthOptions {
+            sparse: true,
+            ..Default::default()
+        },
+    )?;
     let written = start.elapsed().as_secs_f64();
-    println!("{} tensors in {} shards, {} bytes", report.tensors, report.shards, report.bytes);
+    println!(
+        "{} tensors in {} shards, {} bytes",
+        report.tensors, report.shards, report.bytes
+    );
     line("write, seconds", written, 60.0);
     line("disk used, MB", disk_used(dir.path())? as f64 / 1e6, 200.0);
 
-    let status = Command::new(std::env::current_exe()?).env(CHILD, dir.path()).status()?;
+    let status = Command::new(std::env::current_exe()?)
+        .env(CHILD, dir.path())
+        .status()?;
     ensure!(status.success(), "the indexing process failed");
     Ok(())
 }
@@ -50,23 +65,41 @@ fn index(dir: &Path) -> Result<()> {
     let start = Instant::now();
     let checkpoint = Checkpoint::open(dir, config)?;
     line("index, seconds", start.elapsed().as_secs_f64(), 2.0);
-    line("index, peak memory, MB", peak_memory().unwrap_or(f64::NAN), 40.0);
+    line(
+        "index, peak memory, MB",
+        peak_memory().unwrap_or(f64::NAN),
+        40.0,
+    );
     let start = Instant::now();
     checkpoint.check(layers)?;
-    println!("{:<28}{:>10.3}", "check, seconds", start.elapsed().as_secs_f64());
-    println!("{:<28}{:>10.3}", "then peak memory, MB", peak_memory().unwrap_or(f64::NAN));
+    println!(
+        "{:<28}{:>10.3}",
+        "check, seconds",
+        start.elapsed().as_secs_f64()
+    );
+    println!(
+        "{:<28}{:>10.3}",
+        "then peak memory, MB",
+        peak_memory().unwrap_or(f64::NAN)
+    );
     Ok(())
 }
 
 fn line(what: &str, value: f64, limit: f64) {
-    let verdict = if value <= limit { "ok" } else { "OVER THE LIMIT" };
+    let verdict = if value <= limit {
+        "ok"
+    } else {
+        "OVER THE LIMIT"
+    };
     println!("{what:<28}{value:>10.3}   limit {limit:>4}   {verdict}");
 }
 
 /// Peak resident size of this process in MB, where the system says (Linux).
 fn peak_memory() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024.0 / 1e6)
 }
@@ -90,7 +123,11 @@ fn disk_used(dir: &Path) -> Result<u64> {
 
 /// A configuration of the release's sizes, in the flat layout.
 fn released_sizes() -> String {
-    let full: Vec<String> = (1..=23).map(|n| 4 * n).chain([93]).map(|n: u32| n.to_string()).collect();
+    let full: Vec<String> = (1..=23)
+        .map(|n| 4 * n)
+        .chain([93])
+        .map(|n: u32| n.to_string())
+        .collect();
     format!(
         r#"{{
   "hidden_size": 7168, "num_hidden_layers": 93, "vocab_size": 163840, "rms_norm_eps": 1e-5,
