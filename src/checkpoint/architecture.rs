@@ -6,7 +6,7 @@ use super::json::{Node, Object};
 
 impl Reader<'_> {
     /// What the release says about the way it is built, where a file says it: this program computes nothing else.
-    pub(super) fn architecture(&mut self, heads: usize) {
+    pub(super) fn architecture(&mut self) {
         let text = |s: &str| Node::Text(s.to_owned());
         for (name, wanted) in [
             ("hidden_act", text("situ")),
@@ -19,7 +19,6 @@ impl Reader<'_> {
             ("topk_method", text("noaux_tc")),
             ("num_nextn_predict_layers", Node::Integer(0)),
             ("tie_word_embeddings", Node::Bool(false)),
-            ("num_key_value_heads", Node::Integer(heads as i128)),
         ] {
             self.only(Place::Text, name, &wanted);
         }
@@ -103,7 +102,7 @@ impl Reader<'_> {
     }
 
     /// A key that need not be there, but when it is, in whatever place, says one thing only.
-    fn only(&mut self, place: Place, name: &str, wanted: &Node) {
+    pub(super) fn only(&mut self, place: Place, name: &str, wanted: &Node) {
         for node in self.values(place, &[name]) {
             if *node != Node::Null && node != wanted {
                 self.problem(format_args!("{name} must be {wanted}, is {node}"));

@@ -6,12 +6,13 @@ use std::io::Read;
 use std::path::Path;
 
 use super::Error;
-use super::config::{Config, KdaShape, MlaShape, MoeShape, Situ};
+use super::config::{Attention, Config, KdaShape, MlaShape, MoeShape, Situ};
 use super::config_reader::{Place, Reader};
 use super::json::{Node, Object};
 
 /// A larger file is not a configuration.
 const MAX_FILE: u64 = 1 << 28;
+const TOO_LARGE: &str = "the file is larger than 256 MiB";
 /// Bounds on numbers that decide how much is allocated before any weight is looked at.
 const MAX_LAYERS: usize = 4096;
 const MAX_EXPERTS: usize = 1 << 16;
@@ -26,10 +27,16 @@ impl Config {
     /// # Errors
     /// [`Error::Io`] when the file cannot be read, [`Error::Config`] with every problem when it cannot be used.
     pub fn load(path: &Path) -> Result<Config, Error> {
+        let io = |source| Error::io(path, "read the model's configuration", source);
+        let file = File::open(path).map_err(io)?;
+        if file.metadata().map_err(io)?.len() > MAX_FILE {
+            return Err(refuse(path, TOO_LARGE));
+        }
+        // What is not a plain file has no length to go by; one byte more than allowed is enough for `parse`.
         let mut bytes = Vec::new();
-        File::open(path)
-            .and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes))
-            .map_err(|source| Error::io(path, "read the model's configuration", source))?;
+        file.take(MAX_FILE + 1)
+            .read_to_end(&mut bytes)
+            .map_err(io)?;
         Config::parse(&bytes, path)
     }
 
@@ -38,27 +45,74 @@ impl Config {
     /// # Errors
     /// [`Error::Config`] with every problem.
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Config, Error> {
-        let refuse = |problems| Error::Config {
-            path: path.to_owned(),
-            problems,
-        };
         if bytes.len() as u64 > MAX_FILE {
-            return Err(refuse(vec!["the file is larger than 256 MiB".to_owned()]));
+            return Err(refuse(path, TOO_LARGE));
         }
         let root: Node = serde_json::from_slice(bytes)
-            .map_err(|error| refuse(vec![format!("not valid JSON: {error}")]))?;
+            .map_err(|error| refuse(path, format!("not valid JSON: {error}")))?;
         let Node::Object(root) = root else {
-            return Err(refuse(vec![format!(
-                "the whole must be an object, is {root}"
-            )]));
+            return Err(refuse(
+                path,
+                format!("the whole must be an object, is {root}"),
+            ));
         };
-        read(&root).map_err(refuse)
+        read(&root).map_err(|problems| Error::Config {
+            path: path.to_owned(),
+            problems,
+        })
+    }
+}
+
+fn refuse(path: &Path, problem: impl Into<String>) -> Error {
+    Error::Config {
+        path: path.to_owned(),
+        problems: vec![problem.into()],
     }
 }
 
 impl Reader<'_> {
+    /// The attention kind of each layer. `full` and `kda` count from 1 and ascend.
+    fn attention(
+        &mut self,
+        layers: usize,
+        full: &[usize],
+        kda: Option<&[usize]>,
+    ) -> Vec<Attention> {
+        if layers > MAX_LAYERS {
+            self.problem(format_args!(
+                "num_hidden_layers {layers} is more than {MAX_LAYERS}"
+            ));
+            return Vec::new();
+        }
+        let mut kinds = vec![Attention::Kda; layers];
+        for &layer in full {
+            match kinds.get_mut(layer - 1) {
+                Some(kind) => *kind = Attention::Mla,
+                None => self.problem(format_args!(
+                    "full_attn_layers holds {layer}, outside 1 to {layers} (it counts from 1)"
+                )),
+            }
+        }
+        if full.len() >= layers {
+            self.problem(format_args!(
+                "full_attn_layers holds {} of {layers} layers and leaves no KDA layer",
+                full.len()
+            ));
+        }
+        let rest = (1..=layers).filter(|layer| kinds[layer - 1] == Attention::Kda);
+        if kda.is_some_and(|kda| !rest.eq(kda.iter().copied())) {
+            self.problem("kda_layers is not exactly the layers that full_attn_layers leaves out");
+        }
+        kinds
+    }
+
     /// What no single key shows.
-    fn relations(&mut self, config: &Config) {
+    fn relations(&mut self, config: &Config, layers: usize) {
+        self.only(
+            Place::Text,
+            "num_key_value_heads",
+            &Node::Integer(config.mla.heads as i128),
+        );
         let moe = &config.moe;
         if moe.top_k > MAX_TOP_K || moe.top_k > moe.experts {
             self.problem(format_args!(
@@ -72,11 +126,10 @@ impl Reader<'_> {
                 moe.experts
             ));
         }
-        if config.dense_layers > config.layers() {
+        if config.dense_layers > layers {
             self.problem(format_args!(
-                "first_k_dense_replace {} is more than num_hidden_layers {}",
-                config.dense_layers,
-                config.layers()
+                "first_k_dense_replace {} is more than num_hidden_layers {layers}",
+                config.dense_layers
             ));
         }
         if config.kda.heads > config.kda.head_dim {
@@ -126,14 +179,9 @@ fn sizes_fit(config: &Config) -> bool {
 fn read(root: &Object) -> Result<Config, Vec<String>> {
     let mut r = Reader::new(root);
     let hidden = r.size("hidden_size");
-    let mut layers = r.size("num_hidden_layers");
-    if layers > MAX_LAYERS {
-        r.problem(format_args!(
-            "num_hidden_layers {layers} is more than {MAX_LAYERS}"
-        ));
-        layers = 1;
-    }
-    let config = Config {
+    let layers = r.size("num_hidden_layers");
+    let (full, kda) = (r.full_attention(), r.kda_layers());
+    let mut config = Config {
         hidden,
         vocab: r.size("vocab_size"),
         norm_eps: r.positive(&["rms_norm_eps"]),
@@ -180,7 +228,7 @@ fn read(root: &Object) -> Result<Config, Vec<String>> {
             beta: r.positive(&["activation_situ_beta", "situ_beta"]),
             linear_beta: r.positive(&["activation_situ_linear_beta", "situ_linear_beta"]),
         },
-        attention: r.attention(layers),
+        attention: Vec::new(),
         max_positions: r.note("max_position_embeddings"),
         bos: r.note("bos_token_id"),
         eos: r.note("eos_token_id"),
@@ -189,10 +237,11 @@ fn read(root: &Object) -> Result<Config, Vec<String>> {
             .get("vision_config")
             .is_some_and(|node| *node != Node::Null),
     };
-    r.architecture(config.mla.heads);
+    r.architecture();
     // With a key missing its placeholder would only cause problems that are none.
     if r.problems.is_empty() {
-        r.relations(&config);
+        config.attention = r.attention(layers, &full, kda.as_deref());
+        r.relations(&config, layers);
     }
     if r.problems.is_empty() {
         Ok(config)
@@ -200,3 +249,6 @@ fn read(root: &Object) -> Result<Config, Vec<String>> {
         Err(r.problems)
     }
 }
+
+#[cfg(test)]
+mod tests;

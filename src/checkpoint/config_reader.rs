@@ -2,11 +2,12 @@
 
 use std::fmt::Display;
 
-use super::config::Attention;
 use super::json::{Node, Object};
 
 /// As many as the C engines take; the release has 24.
 const MAX_FULL_ATTENTION: usize = 128;
+/// No size of a model comes near it.
+const MAX_INTEGER: usize = 1 << 32;
 
 /// The objects in which a key is looked for.
 #[derive(Clone, Copy)]
@@ -103,7 +104,7 @@ impl<'a> Reader<'a> {
             return least;
         };
         match usize::try_from(value) {
-            Ok(value) if value >= least => value,
+            Ok(value) if (least..MAX_INTEGER).contains(&value) => value,
             _ if value < least as i128 => {
                 self.problem(format_args!(
                     "{} must be at least {least}, is {value}",
@@ -180,8 +181,32 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// A list of layers, counted from 1, in ascending order.
-    fn layer_list(&mut self, name: &str, node: &Node, layers: usize) -> Vec<usize> {
+    /// The layers with full attention, counted from 1, in ascending order.
+    pub(super) fn full_attention(&mut self) -> Vec<usize> {
+        const NAME: &str = "full_attn_layers";
+        let Some(node) = self.required(Place::Linear, &[NAME]) else {
+            return Vec::new();
+        };
+        let list = self.layer_list(NAME, node);
+        if matches!(node, Node::List(items) if items.is_empty()) {
+            self.problem(format_args!("{NAME} is empty"));
+        }
+        if list.len() > MAX_FULL_ATTENTION {
+            let count = list.len();
+            self.problem(format_args!(
+                "{NAME} holds {count} layers, more than {MAX_FULL_ATTENTION}"
+            ));
+        }
+        list
+    }
+
+    /// The KDA layers, counted from 1, where the file lists them.
+    pub(super) fn kda_layers(&mut self) -> Option<Vec<usize>> {
+        let node = self.find(Place::Linear, &["kda_layers"])?;
+        (*node != Node::Null).then(|| self.layer_list("kda_layers", node))
+    }
+
+    fn layer_list(&mut self, name: &str, node: &Node) -> Vec<usize> {
         let Node::List(items) = node else {
             self.problem(format_args!("{name} must be a list of integers, is {node}"));
             return Vec::new();
@@ -189,10 +214,10 @@ impl<'a> Reader<'a> {
         let mut list = Vec::new();
         for item in items {
             match item {
-                Node::Integer(n) if (1..=layers as i128).contains(n) => list.push(*n as usize),
+                Node::Integer(n @ 1..=0xffff) => list.push(*n as usize),
                 Node::Integer(n) => {
                     self.problem(format_args!(
-                        "{name} holds {n}, outside 1 to {layers} (it counts from 1)"
+                        "{name} holds {n}, which is no layer (they count from 1)"
                     ));
                 }
                 other => self.problem(format_args!(
@@ -204,46 +229,6 @@ impl<'a> Reader<'a> {
             self.problem(format_args!("{name} must ascend and hold each layer once"));
         }
         list
-    }
-
-    /// The attention kind of every layer, from `full_attn_layers` (and `kda_layers`, which may say nothing else).
-    pub(super) fn attention(&mut self, layers: usize) -> Vec<Attention> {
-        const NAME: &str = "full_attn_layers";
-        let mut kinds = vec![Attention::Kda; layers];
-        let Some(node) = self.required(Place::Linear, &[NAME]) else {
-            return kinds;
-        };
-        let full = self.layer_list(NAME, node, layers);
-        if matches!(node, Node::List(items) if items.is_empty()) {
-            self.problem(format_args!("{NAME} is empty"));
-        }
-        if full.len() > MAX_FULL_ATTENTION {
-            self.problem(format_args!(
-                "{NAME} holds {} layers, more than {MAX_FULL_ATTENTION}",
-                full.len()
-            ));
-        } else if full.len() >= layers {
-            self.problem(format_args!(
-                "{NAME} holds all {layers} layers and leaves no KDA layer"
-            ));
-        }
-        for layer in full {
-            kinds[layer - 1] = Attention::Mla;
-        }
-        if let Some(node) = self
-            .find(Place::Linear, &["kda_layers"])
-            .filter(|node| **node != Node::Null)
-        {
-            let before = self.problems.len();
-            let listed = self.layer_list("kda_layers", node, layers);
-            let expected = (1..=layers).filter(|layer| kinds[layer - 1] == Attention::Kda);
-            if self.problems.len() == before && !expected.eq(listed) {
-                self.problem(format_args!(
-                    "kda_layers is not exactly the layers that {NAME} leaves out"
-                ));
-            }
-        }
-        kinds
     }
 }
 

@@ -160,3 +160,6 @@ fn without_trailing_commas(text: &[u8]) -> Option<Vec<u8>> {
     }
     changed.then_some(copy)
 }
+
+#[cfg(test)]
+mod tests;
