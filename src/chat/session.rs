@@ -134,49 +134,31 @@ impl Session {
         self.save()
     }
 
-    /// Appends a user's message and saves it. Gives the positions that its answer has to read first.
+    /// Appends a user's message and saves it.
     ///
     /// # Errors
-    /// There is no room for an answer; then nothing is changed. Or it cannot be saved; then it is not kept.
-    pub fn say(&mut self, text: &str) -> Result<usize, Error> {
+    /// There is no room for an answer, or it cannot be saved; then it is not kept.
+    pub fn say(&mut self, text: &str) -> Result<(), Error> {
         self.messages.push(Message::user(text));
-        let positions = self.prompt().len();
-        let checked = match self.fed.state.capacity() {
-            // One position at least for the answer.
-            planned if positions >= planned => Err(Error::TooLong {
-                needed: positions + 1,
-                planned,
-            }),
-            _ => self.save(),
-        };
-        match checked {
-            Ok(()) => Ok(positions - self.seen(&self.prompt())),
-            Err(error) => {
-                self.messages.pop();
-                Err(error)
-            }
+        let kept = self.check_room(&self.prompt()).and_then(|()| self.save());
+        if kept.is_err() {
+            self.messages.pop();
         }
+        kept
     }
 
-    /// Answers the last message. What was said is kept and saved, however the turn ends.
-    ///
-    /// # Errors
-    /// Starting failed, or the answer cannot be saved (it is kept in memory).
-    pub fn answer(&mut self, observer: &mut dyn Observer) -> Result<TurnFacts, Error> {
+    /// Positions that the next answer has to read before its first token.
+    pub fn unread(&self) -> usize {
         let prompt = self.prompt();
-        let planned = self.fed.state.capacity();
-        if prompt.len() >= planned {
-            return Err(Error::TooLong {
-                needed: prompt.len() + 1,
-                planned,
-            });
-        }
-        if self.seen(&prompt) == 0 {
-            // The recurrent state cannot be rolled back: another beginning is read from the start.
-            self.fed = Fed {
-                state: self.network.new_state(planned)?,
-                ids: Vec::new(),
-            };
+        prompt.len() - self.seen(&prompt)
+    }
+
+    /// Answers the last message. What was said is kept, however the turn ends; the second part says whether it is saved
+    /// as well.
+    pub fn answer(&mut self, observer: &mut dyn Observer) -> (TurnFacts, Result<(), Error>) {
+        let prompt = self.prompt();
+        if let Err(error) = self.prepare(&prompt) {
+            return (TurnFacts::failed(&error), Ok(()));
         }
         let thinking = self.thinking();
         let made = turn::run(
@@ -188,15 +170,34 @@ impl Session {
             observer,
         );
         let facts = made.facts.clone();
-        if !self.fed.state.is_whole() {
+        self.messages.push(self.message(made));
+        (facts, self.save())
+    }
+
+    /// Sees to it that what the network has seen is a beginning of the prompt. The recurrent state cannot be rolled
+    /// back: another beginning, or a state that was torn, is read from the start.
+    fn prepare(&mut self, prompt: &[u32]) -> Result<(), Error> {
+        self.check_room(prompt)?;
+        if self.seen(prompt) == 0 || !self.fed.state.is_whole() {
+            let planned = self.fed.state.capacity();
             self.fed = Fed {
                 state: self.network.new_state(planned)?,
                 ids: Vec::new(),
             };
         }
-        self.messages.push(self.message(made));
-        self.save()?;
-        Ok(facts)
+        Ok(())
+    }
+
+    /// One position at least must be left for the answer.
+    fn check_room(&self, prompt: &[u32]) -> Result<(), Error> {
+        let planned = self.fed.state.capacity();
+        match prompt.len() < planned {
+            true => Ok(()),
+            false => Err(Error::TooLong {
+                needed: prompt.len() + 1,
+                planned,
+            }),
+        }
     }
 
     fn message(&self, made: Made) -> Message {

@@ -40,6 +40,25 @@ pub struct TurnFacts {
     pub positions: usize,
 }
 
+impl TurnFacts {
+    /// Of a turn in which nothing has happened yet.
+    fn nothing(ended: Ended) -> Self {
+        Self {
+            ended,
+            think_tokens: 0,
+            response_tokens: 0,
+            seconds_prefill: 0.0,
+            seconds_decode: 0.0,
+            positions: 0,
+        }
+    }
+
+    /// Of a turn that could not begin.
+    pub(super) fn failed(error: &Error) -> Self {
+        Self::nothing(Ended::Failed(error.to_string()))
+    }
+}
+
 /// Who watches a turn and may stop it.
 pub trait Observer {
     /// The prompt is being read: so many of its new positions are through.
@@ -81,14 +100,7 @@ pub(super) fn run(
         ids: Vec::new(),
         think: String::new(),
         response: String::new(),
-        facts: TurnFacts {
-            ended: Ended::Cancelled,
-            think_tokens: 0,
-            response_tokens: 0,
-            seconds_prefill: 0.0,
-            seconds_decode: 0.0,
-            positions: 0,
-        },
+        facts: TurnFacts::nothing(Ended::Cancelled),
     };
     let started = Instant::now();
     let first = read(network, fed, &prompt[fed.ids.len()..], observer);

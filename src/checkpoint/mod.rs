@@ -8,6 +8,7 @@ mod check;
 pub mod config;
 mod config_json;
 mod config_reader;
+pub mod demo;
 mod dtype;
 pub mod error;
 mod experts;

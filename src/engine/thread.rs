@@ -97,7 +97,7 @@ impl Engine {
             effort,
         })?;
         if let Some(message) = unanswered {
-            self.turn(message.content, None)?;
+            self.turn(message.content)?;
         }
         loop {
             let command = match self.waiting.take() {
@@ -108,7 +108,7 @@ impl Engine {
                 Command::Quit => return Ok(()),
                 Command::Cancel => self.refuse("nothing is running")?,
                 Command::Send(text) => match self.session.say(&text) {
-                    Ok(new) => self.turn(text, Some(new))?,
+                    Ok(()) => self.turn(text)?,
                     Err(error) => self.tell(Event::Refused(error.to_string()))?,
                 },
                 Command::Reset => {
@@ -132,11 +132,11 @@ impl Engine {
         }
     }
 
-    /// Answers the last message. `new` are the positions to be read first, where that is known already.
-    fn turn(&mut self, user: String, new: Option<usize>) -> Result<(), Gone> {
+    /// Answers the last message.
+    fn turn(&mut self, user: String) -> Result<(), Gone> {
         self.tell(Event::TurnStarted {
             user,
-            prompt_tokens: new.unwrap_or(0),
+            prompt_tokens: self.session.unread(),
         })?;
         let (used, planned) = self.session.positions();
         let mut watch = Watch {
@@ -145,7 +145,7 @@ impl Engine {
             telemetry: &self.telemetry,
             effort: self.session.effort(),
             remembered: self.session.effort().unwrap_or(Effort::Max),
-            thinking: None,
+            settings: Vec::new(),
             waiting: None,
             stop: false,
             gone: false,
@@ -153,15 +153,15 @@ impl Engine {
             first: None,
             positions: (used, planned),
         };
-        let ended = self.session.answer(&mut watch);
+        let (facts, saved) = self.session.answer(&mut watch);
         let Watch {
-            thinking,
+            settings,
             waiting,
             gone,
             ..
         } = watch;
         // What was set while the turn ran holds from the next one on.
-        for command in thinking.into_iter().flatten() {
+        for command in settings {
             match command {
                 Command::Effort(effort) => self.session.set_effort(effort),
                 Command::Think(on) => self.session.set_thinking(on),
@@ -177,10 +177,10 @@ impl Engine {
         if gone {
             return Err(Gone);
         }
-        match ended {
-            Ok(facts) => self.tell(Event::TurnEnded(facts)),
-            Err(error) => self.tell(Event::Warning(error.to_string())),
+        if let Err(error) = saved {
+            self.tell(Event::Warning(error.to_string()))?;
         }
+        self.tell(Event::TurnEnded(facts))
     }
 
     fn refuse(&self, why: &str) -> Result<(), Gone> {
@@ -219,7 +219,7 @@ struct Watch<'a> {
     effort: Option<Effort>,
     remembered: Effort,
     /// Settings that came while the turn ran.
-    thinking: Option<Vec<Command>>,
+    settings: Vec<Command>,
     waiting: Option<Command>,
     stop: bool,
     gone: bool,
@@ -242,7 +242,7 @@ impl Watch<'_> {
             Command::Think(on) => self.effort = on.then_some(self.remembered),
             _ => {}
         }
-        self.thinking.get_or_insert_default().push(command);
+        self.settings.push(command);
         self.tell(Event::ThinkingIs(self.effort));
     }
 }
