@@ -71,27 +71,16 @@ fn refuse(path: &Path, problem: impl Into<String>) -> Error {
 }
 
 impl Reader<'_> {
-    /// The attention kind of each layer. `full` and `kda` count from 1 and ascend.
+    /// The attention kind of each layer. `full` and `kda` count from 1, ascend and end at `layers`.
     fn attention(
         &mut self,
         layers: usize,
         full: &[usize],
         kda: Option<&[usize]>,
     ) -> Vec<Attention> {
-        if layers > MAX_LAYERS {
-            self.problem(format_args!(
-                "num_hidden_layers {layers} is more than {MAX_LAYERS}"
-            ));
-            return Vec::new();
-        }
         let mut kinds = vec![Attention::Kda; layers];
         for &layer in full {
-            match kinds.get_mut(layer - 1) {
-                Some(kind) => *kind = Attention::Mla,
-                None => self.problem(format_args!(
-                    "full_attn_layers holds {layer}, outside 1 to {layers} (it counts from 1)"
-                )),
-            }
+            kinds[layer - 1] = Attention::Mla;
         }
         if full.len() >= layers {
             self.problem(format_args!(
@@ -179,8 +168,20 @@ fn sizes_fit(config: &Config) -> bool {
 fn read(root: &Object) -> Result<Config, Vec<String>> {
     let mut r = Reader::new(root);
     let hidden = r.size("hidden_size");
+    let before = r.problems.len();
     let layers = r.size("num_hidden_layers");
-    let (full, kda) = (r.full_attention(), r.kda_layers());
+    if layers > MAX_LAYERS {
+        r.problem(format_args!(
+            "num_hidden_layers {layers} is more than {MAX_LAYERS}"
+        ));
+    }
+    // The lists of layers are held against the number of layers only when that is sound itself.
+    let most = if r.problems.len() == before {
+        layers
+    } else {
+        MAX_LAYERS
+    };
+    let (full, kda) = (r.full_attention(most), r.kda_layers(most));
     let mut config = Config {
         hidden,
         vocab: r.size("vocab_size"),

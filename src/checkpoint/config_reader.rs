@@ -181,13 +181,13 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// The layers with full attention, counted from 1, in ascending order.
-    pub(super) fn full_attention(&mut self) -> Vec<usize> {
+    /// The layers with full attention, counted from 1 up to `most`, in ascending order.
+    pub(super) fn full_attention(&mut self, most: usize) -> Vec<usize> {
         const NAME: &str = "full_attn_layers";
         let Some(node) = self.required(Place::Linear, &[NAME]) else {
             return Vec::new();
         };
-        let list = self.layer_list(NAME, node);
+        let list = self.layer_list(NAME, node, most);
         if matches!(node, Node::List(items) if items.is_empty()) {
             self.problem(format_args!("{NAME} is empty"));
         }
@@ -200,13 +200,13 @@ impl<'a> Reader<'a> {
         list
     }
 
-    /// The KDA layers, counted from 1, where the file lists them.
-    pub(super) fn kda_layers(&mut self) -> Option<Vec<usize>> {
+    /// The KDA layers, counted from 1 up to `most`, where the file lists them.
+    pub(super) fn kda_layers(&mut self, most: usize) -> Option<Vec<usize>> {
         let node = self.find(Place::Linear, &["kda_layers"])?;
-        (*node != Node::Null).then(|| self.layer_list("kda_layers", node))
+        (*node != Node::Null).then(|| self.layer_list("kda_layers", node, most))
     }
 
-    fn layer_list(&mut self, name: &str, node: &Node) -> Vec<usize> {
+    fn layer_list(&mut self, name: &str, node: &Node, most: usize) -> Vec<usize> {
         let Node::List(items) = node else {
             self.problem(format_args!("{name} must be a list of integers, is {node}"));
             return Vec::new();
@@ -214,10 +214,10 @@ impl<'a> Reader<'a> {
         let mut list = Vec::new();
         for item in items {
             match item {
-                Node::Integer(n @ 1..=0xffff) => list.push(*n as usize),
+                Node::Integer(n) if (1..=most as i128).contains(n) => list.push(*n as usize),
                 Node::Integer(n) => {
                     self.problem(format_args!(
-                        "{name} holds {n}, which is no layer (they count from 1)"
+                        "{name} holds {n}, outside 1 to {most} (it counts from 1)"
                     ));
                 }
                 other => self.problem(format_args!(

@@ -287,7 +287,7 @@ fn switches_are_on_when_the_file_is_silent() {
 fn the_layer_map_is_checked() {
     let map = |list: Value| problem("full_attn_layers", list);
     assert!(map(json!([])).contains("empty"));
-    assert!(map(json!([0, 4])).contains("holds 0, which is no layer"));
+    assert!(map(json!([0, 4])).contains("holds 0, outside 1 to 13"));
     assert!(map(json!([4, 14])).contains("holds 14, outside 1 to 13"));
     assert!(map(json!([4, -8])).contains("holds -8"));
     assert!(map(json!([4, 4])).contains("once"));
