@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::model::ChatArgs;
 use crate::engine::{self, Command, Ended, Event, Handle, TurnFacts};
-use crate::text::{Channel, Effort};
+use crate::text::{Channel, Effort, visible};
 
 /// Arguments of `k3 chat`.
 #[derive(Args)]
@@ -182,7 +182,10 @@ impl Repl {
             }
             self.speaking = channel;
         }
-        write!(out, "{text}")?;
+        match out.is_terminal() {
+            true => write!(out, "{}", visible(text))?,
+            false => write!(out, "{text}")?,
+        }
         out.flush()
     }
 

@@ -1,6 +1,6 @@
 //! A prompt and what is made of it, token by token, greedily.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::chat::Words;
 use crate::kernels::argmax;
 use crate::model::{Logits, Network, PREFILL_CHUNK, State, Want};
 use crate::stream::{ExpertCounters, TrunkCounters};
-use crate::text::Utf8Stream;
+use crate::text::{Utf8Stream, visible};
 
 /// What to make.
 pub(super) struct Request {
@@ -232,6 +232,11 @@ impl Generation {
 /// Shows text on standard output. A reader that went away ends the showing, not the run.
 fn show(text: &str) {
     let mut out = std::io::stdout().lock();
+    let text = if out.is_terminal() {
+        visible(text)
+    } else {
+        text.into()
+    };
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 

@@ -24,6 +24,7 @@ pub mod split;
 pub mod tokenizer;
 pub mod turn;
 pub mod utf8;
+mod visible;
 pub mod vocabulary;
 
 pub use completion::{Channel, CompletionParser, Ending, Event, Place};
@@ -33,3 +34,4 @@ pub use message::{Effort, Message, Role, Thinking};
 pub use tokenizer::{Names, Tokenizer};
 pub use turn::{Turn, TurnError};
 pub use utf8::Utf8Stream;
+pub use visible::{picture, visible};
