@@ -3,6 +3,7 @@
 //! The map of the house, in the order in which data flows. Each module may use what stands after it in this
 //! list, never what stands before.
 //!
+//! * [`tui`]: the screen. State, messages, update, views.
 //! * [`cli`]: the commands of `k3`, one file a command.
 //! * [`engine`]: the inference thread. Its commands, its events, its telemetry.
 //! * [`chat`]: a conversation. Its messages, its history file, its turns.
@@ -21,3 +22,4 @@ pub mod kernels;
 pub mod model;
 pub mod stream;
 pub mod text;
+pub mod tui;

@@ -26,9 +26,8 @@ const HELP: &str = "/help        this list
 /// # Errors
 /// The model cannot be opened or the engine fails.
 pub fn run(arguments: &LineArgs) -> anyhow::Result<()> {
-    let chat = arguments.chat.clone();
     // Opened here, so that a refusal keeps its exit code; the session then moves to its thread.
-    let opened = chat.open()?;
+    let opened = arguments.chat.check()?.open()?;
     let unanswered = opened.1.awaits_answer();
     let engine = engine::start(move || Ok(opened))?;
     let mut repl = Repl {

@@ -1,12 +1,13 @@
 //! Which model, and how a chat with it begins: the flags that `k3 chat` and `k3-tui` share.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 
 use super::{Exit, machine, open};
 use crate::chat::{HistoryFile, Session, Words};
-use crate::checkpoint::demo;
+use crate::checkpoint::{Checkpoint, demo};
 use crate::engine::ModelFacts;
 use crate::kernels::Isa;
 use crate::model::{Compute, Network};
@@ -72,47 +73,69 @@ pub(super) fn folder(named: Option<&Path>) -> anyhow::Result<Folder> {
     })
 }
 
+/// A chat whose every part was checked, and none loaded.
+pub struct ChatPlan {
+    checkpoint: Arc<Checkpoint>,
+    words: Words,
+    facts: ModelFacts,
+    threads: usize,
+    history: Option<HistoryFile>,
+    system: Option<String>,
+    /// None when thinking is off.
+    effort: Option<Effort>,
+}
+
 impl ChatArgs {
-    /// Opens the model and the conversation. Whatever can be refused is refused before weights are read.
+    /// Checks everything that can be checked without reading weights.
     ///
     /// # Errors
     /// Anything is missing, wrong, or does not belong together.
-    pub fn open(&self) -> anyhow::Result<(ModelFacts, Session)> {
+    pub fn check(&self) -> anyhow::Result<ChatPlan> {
         let Folder { path, demo } = folder(self.model.as_deref())?;
         let config = open::config(&path, self.config.as_ref())?;
         let threads = threads(self.threads)?;
         if self.context < 2 {
             return Err(Exit::Refused("--context must be 2 or more".into()).into());
         }
-        let context = config
-            .max_positions
-            .map_or(self.context, |longest| longest.min(self.context));
+        let context = config.max_positions.map_or(self.context, |longest| longest.min(self.context));
         let words = words(self.tok.as_deref().unwrap_or(&path), config.vocab)?;
         let history = self.history.as_deref().map(HistoryFile::new);
         if let Some(history) = &history {
             history.load()?;
         }
         let layers = config.layers();
-        let checkpoint = open::checkpoint(&path, config, layers)?;
-        let network = Network::open(&checkpoint, layers, Compute::new(threads, Isa::detect())?)?;
-        let mut session = Session::open(network, words, context, self.system.clone(), history)?;
-        session.set_effort(self.thinking_effort);
-        session.set_thinking(!self.no_think);
-        let name = match demo {
-            true => "demo model (not Kimi K3)".to_owned(),
-            false => path.file_name().map_or(path.display().to_string(), |n| {
-                n.to_string_lossy().into_owned()
-            }),
+        let name = match path.file_name() {
+            _ if demo => "demo model".to_owned(),
+            Some(name) => name.to_string_lossy().into_owned(),
+            None => path.display().to_string(),
         };
-        Ok((
-            ModelFacts {
-                name,
-                demo,
-                layers,
-                context,
-            },
-            session,
-        ))
+        Ok(ChatPlan {
+            checkpoint: open::checkpoint(&path, config, layers)?,
+            words,
+            facts: ModelFacts { name, demo, layers, context },
+            threads,
+            history,
+            system: self.system.clone(),
+            effort: (!self.no_think).then_some(self.thinking_effort),
+        })
+    }
+}
+
+impl ChatPlan {
+    /// Loads the model and opens the conversation.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the history not be saved.
+    pub fn open(self) -> anyhow::Result<(ModelFacts, Session)> {
+        let compute = Compute::new(self.threads, Isa::detect())?;
+        let network = Network::open(&self.checkpoint, self.facts.layers, compute)?;
+        let mut session =
+            Session::open(network, self.words, self.facts.context, self.system, self.history)?;
+        match self.effort {
+            Some(effort) => session.set_effort(effort),
+            None => session.set_thinking(false),
+        }
+        Ok((self.facts, session))
     }
 }
 

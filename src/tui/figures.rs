@@ -1,0 +1,94 @@
+//! Figures as words: counts, times, rates, shares. A figure that is not known is a dash, never a zero.
+
+use std::time::Duration;
+
+/// What stands for a figure that is not known.
+pub const UNKNOWN: &str = "–";
+
+/// A count with its thousands set apart.
+pub fn count(n: usize) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count and its noun.
+pub fn counted(n: usize, noun: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(n))
+}
+
+/// A time in whole seconds, minutes or hours.
+pub fn time(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds:02} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes:02} min"),
+    }
+}
+
+/// A time of which the tenths count while it is short.
+pub fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if !s.is_finite() || s < 0.0 => UNKNOWN.to_owned(),
+        s if s < 10.0 => format!("{s:.1} s"),
+        s => time(Duration::from_secs_f64(s.min(1e9).round())),
+    }
+}
+
+/// A share of one, in per cent.
+pub fn share(share: Option<f64>) -> String {
+    known(share).map_or_else(
+        || UNKNOWN.to_owned(),
+        |share| format!("{:.1} %", share * 100.0),
+    )
+}
+
+/// A rate or size with two decimals.
+pub fn decimal(value: Option<f64>) -> String {
+    known(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.2}"))
+}
+
+fn known(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(
+            [0, 999, 1000, 163_840].map(count),
+            ["0", "999", "1,000", "163,840"]
+        );
+        assert_eq!(counted(1, "token"), "1 token");
+        assert_eq!(counted(1234, "token"), "1,234 tokens");
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        let text = |s| time(Duration::from_secs(s));
+        assert_eq!(
+            [0, 59, 61, 3725].map(text),
+            ["0 s", "59 s", "1 min 01 s", "1 h 02 min"]
+        );
+        assert_eq!([0.25, 12.4, f64::NAN].map(seconds), ["0.2 s", "12 s", "–"]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_a_dash() {
+        assert_eq!(share(None), "–");
+        assert_eq!(share(Some(0.4321)), "43.2 %");
+        assert_eq!(decimal(Some(f64::INFINITY)), "–");
+        assert_eq!(decimal(Some(3.214)), "3.21");
+    }
+}

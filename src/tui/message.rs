@@ -1,0 +1,32 @@
+//! All that can happen to the screen.
+
+use std::time::Duration;
+
+use crossterm::event::KeyEvent;
+
+use crate::engine::{Event, Telemetry};
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// A key went down.
+    Key(KeyEvent),
+    /// Text was pasted.
+    Paste(String),
+    /// The terminal has this many columns and rows now.
+    Resize(u16, u16),
+    /// The engine told something.
+    Engine(Event),
+    /// The engine's thread is gone without a last word.
+    EngineGone,
+    /// What the engine is doing.
+    Telemetry(Telemetry),
+    /// Time since the screen opened. The state knows no other clock.
+    Now(Duration),
+    /// A signal asks the program to leave.
+    Terminate,
+    /// A signal asks the program to sleep.
+    Suspend,
+    /// The program goes on after a sleep that it did not ask for.
+    Continued,
+}

@@ -1,0 +1,232 @@
+//! All that the screen knows. Changed by update alone, read by the views. No terminal, no clock, no channel in here.
+
+use std::time::Duration;
+
+use super::draft::Draft;
+use super::glyph;
+use super::layout::{self, Areas, Wants};
+use super::log::{Kind, Log};
+use super::theme::Theme;
+use super::turn::Turn;
+use super::wrap::Rows;
+use crate::engine::{Activity, ModelFacts, Telemetry};
+use crate::text::{Effort, Message as Said, Role};
+
+/// Where the conversation stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The model is being opened.
+    Loading,
+    /// Nothing runs.
+    Idle,
+    /// This message was sent; the engine has not taken it yet.
+    Waiting(String),
+    /// The model reads, thinks or answers.
+    Turn(Turn),
+    /// The engine has ended, for this reason.
+    Stopped(String),
+}
+
+/// The pane that has the keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Focus {
+    /// The message being written.
+    #[default]
+    Message,
+    /// The response pane.
+    Response,
+    /// The think pane.
+    Think,
+}
+
+/// What the screen knows.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Columns and rows of the terminal.
+    pub size: (u16, u16),
+    /// Time since the screen opened.
+    pub now: Duration,
+    /// The looks.
+    pub theme: Theme,
+    /// Where the conversation stands.
+    pub phase: Phase,
+    /// Whether the engine was asked to end.
+    pub closing: bool,
+    /// The model, once it is open.
+    pub model: Option<ModelFacts>,
+    /// The thinking in force, once it is known; None inside when it is off.
+    pub thinking: Option<Option<Effort>>,
+    /// The thinking that was asked for last, while answers are due.
+    pub asked: Option<Option<Effort>>,
+    /// Answers about the thinking that are due.
+    pub answers_due: usize,
+    /// What the engine is doing.
+    pub telemetry: Telemetry,
+    /// The conversation.
+    pub response: Log,
+    /// The reasoning.
+    pub think: Log,
+    /// Think tokens and time of the last turn.
+    pub thought: Option<(usize, Duration)>,
+    /// The start of the person's last message: what the reasoning is about.
+    pub about: String,
+    /// The message being written.
+    pub draft: Draft,
+    /// Which completion is chosen; None when the person closed the list.
+    pub choice: Option<usize>,
+    /// The pane that has the keys.
+    pub focus: Focus,
+    /// What the program has to say about the last key.
+    pub hint: Option<String>,
+    /// Whether the next Ctrl-C leaves.
+    pub armed: bool,
+    /// Rows of the help above its visible part, while it is open.
+    pub help: Option<usize>,
+    /// Whether the screen differs from what was drawn last.
+    pub dirty: bool,
+}
+
+impl State {
+    /// A screen of this size that waits for its engine.
+    pub fn new(size: (u16, u16), theme: Theme) -> Self {
+        let mut state = Self {
+            size,
+            now: Duration::ZERO,
+            theme,
+            phase: Phase::Loading,
+            closing: false,
+            model: None,
+            thinking: None,
+            asked: None,
+            answers_due: 0,
+            telemetry: Telemetry::default(),
+            response: Log::default(),
+            think: Log::default(),
+            thought: None,
+            about: String::new(),
+            draft: Draft::default(),
+            choice: Some(0),
+            focus: Focus::default(),
+            hint: None,
+            armed: false,
+            help: None,
+            dirty: true,
+        };
+        state.settle();
+        state
+    }
+
+    /// The running turn.
+    pub fn turn(&self) -> Option<&Turn> {
+        match &self.phase {
+            Phase::Turn(turn) => Some(turn),
+            _ => None,
+        }
+    }
+
+    /// Whether the engine answers, or is about to.
+    pub fn busy(&self) -> bool {
+        matches!(self.phase, Phase::Waiting(_) | Phase::Turn(_))
+    }
+
+    /// Where everything is; None if the terminal is too small.
+    pub fn areas(&self) -> Option<Areas> {
+        let width = usize::from(layout::main_width(self.size));
+        let hint = self.hint.as_deref().unwrap_or_default();
+        let wants = Wants {
+            alarm: self.telemetry.drops > 0,
+            hint: match hint {
+                "" => 0,
+                hint => Rows::default().of(hint, width).len(),
+            },
+            message: self
+                .draft
+                .height(width.saturating_sub(layout::PROMPT), layout::MESSAGE_ROWS),
+        };
+        layout::areas(self.size, wants)
+    }
+
+    /// Brings what is visible up to date, after a change.
+    pub fn settle(&mut self) {
+        let Some(areas) = self.areas() else {
+            return;
+        };
+        for (log, area) in [
+            (&mut self.response, areas.response),
+            (&mut self.think, areas.think),
+        ] {
+            let body = layout::body(area);
+            log.settle(usize::from(body.width), usize::from(body.height));
+        }
+    }
+
+    /// The state in a word or two, for the status line.
+    pub fn doing(&self) -> String {
+        use super::figures::{count, time};
+        if self.closing {
+            return "closing".to_owned();
+        }
+        match &self.phase {
+            Phase::Loading => "loading the model".to_owned(),
+            Phase::Idle => "idle".to_owned(),
+            Phase::Stopped(_) => "engine stopped".to_owned(),
+            Phase::Waiting(_) => "sending".to_owned(),
+            Phase::Turn(turn) => {
+                let elapsed = time(self.now.saturating_sub(turn.began));
+                let doing = match (turn, self.telemetry.activity) {
+                    (turn, _) if turn.cancelling => "cancelling".to_owned(),
+                    (turn, _) if turn.answering.is_some() => "answering".to_owned(),
+                    (turn, _) if turn.think > 0 => "thinking".to_owned(),
+                    (_, Activity::Prefill { done, of }) => {
+                        format!("reading the prompt {} of {}", count(done), count(of))
+                    }
+                    (turn, _) if turn.first.is_none() => {
+                        format!(
+                            "reading the prompt {} of {}",
+                            super::figures::UNKNOWN,
+                            count(turn.prompt)
+                        )
+                    }
+                    _ => "starting".to_owned(),
+                };
+                format!("{doing}, {elapsed}")
+            }
+        }
+    }
+
+    /// Puts the messages of a conversation in both panes.
+    pub fn show_history(&mut self, messages: Vec<Said>) {
+        for message in messages {
+            match message.role {
+                Role::System => {
+                    let text = format!("system message: {}", message.content);
+                    self.response.push(Kind::Notice, text);
+                }
+                Role::User => self.show_user(message.content),
+                Role::Assistant => {
+                    if let Some(reasoning) = message.reasoning_content.filter(|r| !r.is_empty()) {
+                        self.show_heading();
+                        self.think.push(Kind::Think, reasoning);
+                    }
+                    self.response.push(Kind::Answer, message.content);
+                }
+            }
+        }
+    }
+
+    /// Shows a message of the person's.
+    pub fn show_user(&mut self, text: String) {
+        let line = text.lines().next().unwrap_or_default();
+        self.about = glyph::fitted(line, 60);
+        self.response.push(Kind::User, text);
+    }
+
+    /// Says in the think pane what the coming reasoning is about.
+    pub fn show_heading(&mut self) {
+        let about = match self.about.as_str() {
+            "" => "(no message)",
+            about => about,
+        };
+        self.think.push(Kind::Heading, format!("on: {about}"));
+    }
+}

@@ -1,0 +1,69 @@
+//! Commands and keys, over everything, from their tables.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::super::commands;
+use super::super::keys;
+use super::super::state::State;
+use super::super::theme::Role;
+use super::title::{self, Title};
+
+/// Draws the help, if it is open.
+pub fn view(state: &State, frame: &mut Frame) {
+    let Some(top) = state.help else {
+        return;
+    };
+    let screen = frame.area();
+    let width = screen.width.min(80);
+    let lines = lines();
+    let height = u16::try_from(lines.len() + 1)
+        .unwrap_or(u16::MAX)
+        .min(screen.height);
+    let area = Rect {
+        x: (screen.width - width) / 2,
+        y: (screen.height - height) / 2,
+        width,
+        height,
+    };
+    super::wipe(frame, area);
+    let rows = usize::from(height.saturating_sub(1));
+    let top = top.min(lines.len().saturating_sub(rows));
+    let title = Title {
+        name: "Help",
+        focus: true,
+        about: "Esc closes",
+        badge: if top + rows < lines.len() {
+            "↓ more: Down"
+        } else {
+            ""
+        },
+    };
+    title::view(state, frame, area, title);
+    let visible = lines.iter().skip(top);
+    for (row, (text, role)) in super::super::layout::body(area).rows().zip(visible) {
+        super::put(state, frame, row, text, *role);
+    }
+}
+
+fn lines() -> Vec<(String, Role)> {
+    let mut lines = Vec::new();
+    for entry in commands::TABLE {
+        lines.push((
+            format!("  {:22} {}", entry.usage(), entry.help),
+            Role::Plain,
+        ));
+    }
+    lines.push((
+        format!("  {:22} text that starts with a slash", "//text"),
+        Role::Plain,
+    ));
+    lines.push((String::new(), Role::Plain));
+    for binding in keys::TABLE {
+        lines.push((
+            format!("  {:22} {}", binding.label, binding.help),
+            Role::Plain,
+        ));
+    }
+    lines
+}

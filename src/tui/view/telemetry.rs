@@ -1,0 +1,162 @@
+//! What the engine is doing, in figures. Four of them are always named: trunk GB/s, ring slots in flight, experts retained,
+//! expert drops. What is not known is a dash.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::super::figures::{UNKNOWN, count, decimal, share};
+use super::super::glyph::width;
+use super::super::layout::{Areas, body};
+use super::super::state::{Phase, State};
+use super::super::theme::Role;
+use super::title::{self, Title};
+
+/// The figures, as texts.
+struct Figures {
+    trunk: String,
+    ring: String,
+    retained: String,
+    drops: String,
+    layer: String,
+    rate: String,
+    memory: String,
+    positions: String,
+}
+
+impl Figures {
+    fn of(state: &State) -> Self {
+        let telemetry = &state.telemetry;
+        let of = |pair: Option<(usize, usize)>| {
+            pair.map_or(UNKNOWN.to_owned(), |(n, of)| {
+                format!("{} of {}", count(n), count(of))
+            })
+        };
+        let (used, planned) = telemetry.positions;
+        Self {
+            trunk: decimal(telemetry.trunk_gb_per_s),
+            ring: of(telemetry.ring),
+            retained: share(telemetry.experts_retained),
+            // Nothing can have been dropped, or not, before there is an engine to say so.
+            drops: match (&state.phase, telemetry.drops) {
+                (Phase::Loading, 0) => UNKNOWN.to_owned(),
+                (_, 0) => "0".to_owned(),
+                (_, drops) => format!("{drops} !!"),
+            },
+            layer: of(telemetry.layer),
+            rate: decimal(telemetry.tokens_per_s),
+            memory: decimal(telemetry.rss_bytes.map(|bytes| bytes as f64 / 1e9)),
+            positions: of((planned > 0).then_some((used, planned))),
+        }
+    }
+}
+
+/// Draws the telemetry in the form that fits.
+pub fn view(state: &State, frame: &mut Frame, areas: &Areas) {
+    let figures = Figures::of(state);
+    let area = areas.telemetry;
+    match (areas.side, area.height) {
+        (true, _) => side(state, frame, area, &figures),
+        (_, 2..) => two_rows(state, frame, area, &figures),
+        _ => one_row(state, frame, area, &figures),
+    }
+}
+
+/// The style of the drops: an alarm from the first on.
+fn drops(state: &State) -> Role {
+    match state.telemetry.drops {
+        0 => Role::Plain,
+        _ => Role::Alarm,
+    }
+}
+
+fn side(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
+    for row in area.rows() {
+        super::put(state, frame, row, "│", Role::Quiet);
+    }
+    let inner = Rect {
+        x: area.x + 1,
+        width: area.width - 1,
+        ..area
+    };
+    let title = Title {
+        name: "Telemetry",
+        ..Title::default()
+    };
+    title::view(state, frame, inner, title);
+    let plain = Role::Plain;
+    let lines = [
+        ("layer", figures.layer.clone(), plain),
+        ("tokens/s", figures.rate.clone(), plain),
+        ("", String::new(), plain),
+        ("trunk GB/s", figures.trunk.clone(), plain),
+        ("ring slots in flight", figures.ring.clone(), plain),
+        ("experts retained", figures.retained.clone(), plain),
+        ("expert drops", figures.drops.clone(), drops(state)),
+        ("", String::new(), plain),
+        ("memory GB", figures.memory.clone(), plain),
+        ("positions", figures.positions.clone(), plain),
+    ];
+    for (row, (name, value, role)) in body(inner).rows().zip(lines) {
+        super::put(state, frame, row, &format!(" {name}"), Role::Quiet);
+        let right = u16::try_from(width(&value)).unwrap_or(0);
+        let at = Rect {
+            x: row.right().saturating_sub(right + 1),
+            width: right,
+            ..row
+        };
+        super::put(state, frame, at, &value, role);
+    }
+}
+
+/// Three columns in each of two rows.
+fn two_rows(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
+    let plain = Role::Plain;
+    let rows = [
+        [
+            (format!("trunk GB/s {}", figures.trunk), plain),
+            (format!("ring slots in flight {}", figures.ring), plain),
+            (format!("layer {}", figures.layer), plain),
+        ],
+        [
+            (format!("experts retained {}", figures.retained), plain),
+            (format!("expert drops {}", figures.drops), drops(state)),
+            (
+                format!("tokens/s {}, GB {}", figures.rate, figures.memory),
+                plain,
+            ),
+        ],
+    ];
+    for (row, cells) in area.rows().zip(rows) {
+        for (column, (text, role)) in (0..).zip(cells) {
+            let left = row.width * column / 3;
+            let right = row.width * (column + 1) / 3;
+            let cell = Rect {
+                x: row.x + left + 1,
+                width: right - left - 1,
+                ..row
+            };
+            super::put(state, frame, cell, &text, role);
+        }
+    }
+}
+
+/// The four facts, as short as they go.
+fn one_row(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
+    let ring = figures.ring.replace(" of ", "/");
+    let (trunk, retained) = (&figures.trunk, &figures.retained);
+    let long = area.width >= 60;
+    let text = match long {
+        true => format!(" trunk GB/s {trunk} ring {ring} experts kept {retained} drops "),
+        false => format!(" GB/s {trunk} ring {ring} kept {retained} drops "),
+    };
+    super::put(state, frame, area, &text, Role::Plain);
+    let used = u16::try_from(width(&text))
+        .unwrap_or(u16::MAX)
+        .min(area.width);
+    let rest = Rect {
+        x: area.x + used,
+        width: area.width - used,
+        ..area
+    };
+    super::put(state, frame, rest, &figures.drops, drops(state));
+}
