@@ -6,6 +6,7 @@ pub mod compare;
 pub mod draw;
 pub mod memory;
 pub mod tensors;
+pub mod upstream;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
