@@ -5,6 +5,7 @@ pub mod alone;
 pub mod compare;
 pub mod draw;
 pub mod memory;
+pub mod models;
 pub mod stream_tiny;
 pub mod tensors;
 pub mod upstream;
