@@ -68,7 +68,9 @@ fn gives_the_stream_of_every_layer(model: &str) {
     let prompt = prompts.iter().find(|p| p["name"] == "p6").unwrap();
     let prompt_ids = ids(&prompt["prompt_ids"]);
     let mut state = network.new_state(prompt_ids.len()).unwrap();
-    let mut pass = network.begin(&mut state, &prompt_ids, Want::Nothing).unwrap();
+    let mut pass = network
+        .begin(&mut state, &prompt_ids, Want::Nothing)
+        .unwrap();
     for layer in 0..network.layer_count() {
         let through = network.advance(&mut pass, &mut state).unwrap();
         assert_eq!(pass.layer(), layer + 1);
@@ -80,7 +82,10 @@ fn gives_the_stream_of_every_layer(model: &str) {
     assert_eq!(logits.rows().len(), 0, "no logits were wanted");
     assert_eq!(state.positions(), prompt_ids.len());
     let beyond = format!("p6.stream.{}", network.layer_count());
-    assert!(values.find(&beyond).is_none(), "the fixture has more layers");
+    assert!(
+        values.find(&beyond).is_none(),
+        "the fixture has more layers"
+    );
 }
 
 #[test]

@@ -29,10 +29,9 @@ fn situ_agrees() {
         let rows = case.floats("situ.gate_up");
         let (gate, up): (Vec<&[f32]>, Vec<&[f32]>) =
             rows.chunks_exact(128).map(|row| row.split_at(64)).unzip();
-        for (member, beta, linear_beta) in [
-            ("situ.out_4_25", 4.0, 25.0),
-            ("situ.out_3_20", 3.0, 20.0),
-        ] {
+        for (member, beta, linear_beta) in
+            [("situ.out_4_25", 4.0, 25.0), ("situ.out_3_20", 3.0, 20.0)]
+        {
             let mut y = gate.concat();
             kernels::situ(isa, &mut y, &up.concat(), beta, linear_beta);
             check(case, isa, member, &y);
@@ -93,8 +92,7 @@ fn the_router_agrees() {
         {
             let (mut ids, mut weights) = (Vec::new(), Vec::new());
             for logits in logits.chunks_exact(experts) {
-                let mut choices: Vec<Choice> =
-                    kernels::route(logits, &bias, top_k, true, scaling);
+                let mut choices: Vec<Choice> = kernels::route(logits, &bias, top_k, true, scaling);
                 choices.sort_by_key(|choice| choice.expert);
                 ids.extend(choices.iter().map(|choice| choice.expert as f32));
                 weights.extend(choices.iter().map(|choice| choice.weight));

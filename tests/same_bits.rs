@@ -71,9 +71,18 @@ fn carried_state_and_computing_anew_at_every_position() {
             let anew = network
                 .feed(&mut fresh, &model.prompt[..=at], Want::Last)
                 .unwrap();
-            assert_eq!(bits(went_on.values()), want.logits[at], "{} {at}", model.name);
+            assert_eq!(
+                bits(went_on.values()),
+                want.logits[at],
+                "{} {at}",
+                model.name
+            );
             assert_eq!(bits(anew.values()), want.logits[at], "{} {at}", model.name);
-            assert!(state_bits(&carried) == state_bits(&fresh), "{} {at}", model.name);
+            assert!(
+                state_bits(&carried) == state_bits(&fresh),
+                "{} {at}",
+                model.name
+            );
         }
         assert_eq!(state_bits(&carried), want.state);
     }
@@ -126,9 +135,24 @@ fn experts_multiplied_as_mxfp4_or_widened_first() {
         for layer in config.dense_layers..config.layers() {
             for expert in 0..config.moe.experts {
                 for (matrix, packed, scales, shape) in [
-                    ("w1", ExpertPart::W1Packed, ExpertPart::W1Scale, [inner, latent]),
-                    ("w3", ExpertPart::W3Packed, ExpertPart::W3Scale, [inner, latent]),
-                    ("w2", ExpertPart::W2Packed, ExpertPart::W2Scale, [latent, inner]),
+                    (
+                        "w1",
+                        ExpertPart::W1Packed,
+                        ExpertPart::W1Scale,
+                        [inner, latent],
+                    ),
+                    (
+                        "w3",
+                        ExpertPart::W3Packed,
+                        ExpertPart::W3Scale,
+                        [inner, latent],
+                    ),
+                    (
+                        "w2",
+                        ExpertPart::W2Packed,
+                        ExpertPart::W2Scale,
+                        [latent, inner],
+                    ),
                 ] {
                     let mut wide = vec![f32::NAN; inner * latent];
                     let packed = tensors.bytes(&names::expert(layer, expert, packed));
@@ -163,10 +187,12 @@ fn a_pass_left_after_any_layer_and_taken_up_by_another_thread() {
             let resume = || {
                 while !network.advance(&mut pass, &mut state).unwrap() {}
                 let logits = network.finish(pass, &mut state).unwrap();
-                (logits.rows().map(bits).collect::<Vec<_>>(), state_bits(&state))
+                (
+                    logits.rows().map(bits).collect::<Vec<_>>(),
+                    state_bits(&state),
+                )
             };
-            let (logits, state) =
-                std::thread::scope(|scope| scope.spawn(resume).join().unwrap());
+            let (logits, state) = std::thread::scope(|scope| scope.spawn(resume).join().unwrap());
             assert!(logits == want.logits[20..], "{} {left_after}", model.name);
             assert!(state == want.state, "{} {left_after}", model.name);
         }

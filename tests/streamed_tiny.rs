@@ -27,7 +27,10 @@ fn the_streamed_tiny_checkpoint_gives_its_tokens() {
     config.mla.lora_norm_eps = 1e-5;
     let checkpoint = Checkpoint::open(folder.path(), config).unwrap();
     checkpoint.check(13).unwrap();
-    assert_eq!((checkpoint.tensor_count(), checkpoint.ignored_count()), (916, 0));
+    assert_eq!(
+        (checkpoint.tensor_count(), checkpoint.ignored_count()),
+        (916, 0)
+    );
     let compute = Compute::new(2, Isa::detect()).unwrap();
     let mut network = Network::open(&Arc::new(checkpoint), 13, compute).unwrap();
 

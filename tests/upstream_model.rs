@@ -56,7 +56,10 @@ fn the_tiny_model_predicts_all_32_positions_and_their_logits() {
     };
     let mut tiny = tiny(&oracle);
     let mut state = tiny.network.new_state(tiny.full.len()).unwrap();
-    let logits = tiny.network.feed(&mut state, &tiny.full, Want::All).unwrap();
+    let logits = tiny
+        .network
+        .feed(&mut state, &tiny.full, Want::All)
+        .unwrap();
     let next: Vec<u32> = logits.rows().map(|r| argmax(r).unwrap() as u32).collect();
     let right = next.iter().zip(&tiny.next).filter(|(a, b)| a == b).count();
     println!("teacher forced: {right}/{}", tiny.next.len());
@@ -100,7 +103,10 @@ fn real_mxfp4_bytes_are_widened_exactly() {
     let fixture = Fixture::open(&oracle.join("upstream/mxfp4.json"));
     let (packed, scales) = (fixture.bytes("packed"), fixture.bytes("scales"));
     let want = fixture.floats("expected");
-    assert_eq!(fixture.count("rows") * fixture.count("logical_width"), want.len());
+    assert_eq!(
+        fixture.count("rows") * fixture.count("logical_width"),
+        want.len()
+    );
     let swapped = numbers(&fixture.value("expected_swapped_nibbles")["first64"]);
     for isa in Isa::all() {
         let mut got = vec![f32::NAN; want.len()];

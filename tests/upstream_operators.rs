@@ -52,8 +52,21 @@ fn every_upstream_fixture_has_a_test() {
         .collect();
     found.sort();
     let wanted = [
-        "MANIFEST", "attnres", "kda_decay", "kda_layer1", "kda_layer8", "kda_recur1", "kda_recur8",
-        "layer_kda", "layer_mla", "mla", "moe", "rmsnorm", "router", "shortconv", "situ_glu",
+        "MANIFEST",
+        "attnres",
+        "kda_decay",
+        "kda_layer1",
+        "kda_layer8",
+        "kda_recur1",
+        "kda_recur8",
+        "layer_kda",
+        "layer_mla",
+        "mla",
+        "moe",
+        "rmsnorm",
+        "router",
+        "shortconv",
+        "situ_glu",
     ];
     assert_eq!(found, wanted.map(|name| format!("{name}.json")));
 }
@@ -125,7 +138,11 @@ fn kda_decay_agrees() {
         check.member(fixture, "g", &log);
         assert_eq!(alpha.len(), fixture.count("n_alpha_total"));
         let least = alpha.iter().copied().fold(1.0, f32::min);
-        tight.check("kda_decay least alpha", &[least], &[fixture.number("alpha_min")]);
+        tight.check(
+            "kda_decay least alpha",
+            &[least],
+            &[fixture.number("alpha_min")],
+        );
     });
 }
 
@@ -200,7 +217,8 @@ fn router_agrees_with_the_chosen_sets_and_their_weights() {
         let logits = turned(&logits, tokens);
         // The reference's order within a token is not specified, so both are put in ascending order.
         let sorted = |ids: &[f32], weights: &[f32]| {
-            let mut pairs: Vec<(f32, f32)> = ids.iter().copied().zip(weights.iter().copied()).collect();
+            let mut pairs: Vec<(f32, f32)> =
+                ids.iter().copied().zip(weights.iter().copied()).collect();
             pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
             pairs
         };
@@ -217,7 +235,9 @@ fn router_agrees_with_the_chosen_sets_and_their_weights() {
             let (got_ids, got_weights): (Vec<f32>, Vec<f32>) = got.into_iter().unzip();
             let (want_ids, want_weights): (Vec<f32>, Vec<f32>) = want.into_iter().unzip();
             assert_eq!(got_ids, want_ids, "token {t}");
-            check.tolerance.check("router weights", &got_weights, &want_weights);
+            check
+                .tolerance
+                .check("router weights", &got_weights, &want_weights);
 
             let mut unbiased: Vec<f32> = choose(&vec![0.0; experts])
                 .iter()
@@ -233,7 +253,10 @@ fn router_agrees_with_the_chosen_sets_and_their_weights() {
 #[test]
 fn attnres_agrees() {
     with_every_isa("attnres", |fixture, _, isa, check| {
-        let (prefix, blocks) = (fixture.floats("prefix_sum"), fixture.floats("block_residual"));
+        let (prefix, blocks) = (
+            fixture.floats("prefix_sum"),
+            fixture.floats("block_residual"),
+        );
         let (norm, proj) = (fixture.floats("norm_weight"), fixture.floats("proj_weight"));
         let fold: Vec<f32> = norm.iter().zip(&proj).map(|(n, p)| n * p).collect();
         check.member(fixture, "fold_hint", &fold);
@@ -266,7 +289,10 @@ fn mla_agrees_with_its_output_and_its_cache() {
             output_gate: true,
             lora_norm_eps: fixture.number("rms_eps"),
         };
-        let first = config.attention.iter().position(|a| *a == k3::checkpoint::config::Attention::Mla);
+        let first = config
+            .attention
+            .iter()
+            .position(|a| *a == k3::checkpoint::config::Attention::Mla);
         let first = first.unwrap();
         let tensors = fixture.layer(&config, first, |inside| {
             Some(inside.strip_prefix("self_attn_")?.to_owned())

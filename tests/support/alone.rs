@@ -111,12 +111,7 @@ impl Alone {
     }
 
     /// The whole layer; `blocks` and `stream` as [`Layer::forward`] has them.
-    pub fn layer(
-        &self,
-        state: &mut LayerState,
-        blocks: &mut Vec<Vec<f32>>,
-        stream: &mut Vec<f32>,
-    ) {
+    pub fn layer(&self, state: &mut LayerState, blocks: &mut Vec<Vec<f32>>, stream: &mut Vec<f32>) {
         let mut walk = Walk::default();
         let stages = LayerStages::plan(&mut walk, &self.config, self.layer);
         self.run(

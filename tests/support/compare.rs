@@ -51,7 +51,11 @@ pub fn ulps(a: f32, b: f32) -> u64 {
     // In this order the numbers ascend by one from each to the next, and both zeros are 0.
     let place = |v: f32| {
         let magnitude = i64::from(v.to_bits() & 0x7fff_ffff);
-        if v.is_sign_negative() { -magnitude } else { magnitude }
+        if v.is_sign_negative() {
+            -magnitude
+        } else {
+            magnitude
+        }
     };
     place(a).abs_diff(place(b))
 }

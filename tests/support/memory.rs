@@ -49,8 +49,14 @@ impl MemoryTrunk {
 
 impl Trunk for MemoryTrunk {
     fn vector(&mut self, name: &str) -> Result<Vec<f32>, Error> {
-        assert!(self.pass.is_none(), "{name} is asked for after the first pass");
-        assert!(self.vectors.insert(name.to_owned()), "{name} is asked for twice");
+        assert!(
+            self.pass.is_none(),
+            "{name} is asked for after the first pass"
+        );
+        assert!(
+            self.vectors.insert(name.to_owned()),
+            "{name} is asked for twice"
+        );
         let tensor = self.tensors.find(name);
         let tensor = tensor.ok_or_else(|| Error::NoTensor(name.to_owned()))?;
         Ok(tensor.floats())
@@ -142,14 +148,19 @@ impl MemoryExperts {
     }
 
     fn weights(&self, expert: usize) -> ExpertWeights<'_> {
-        let matrix = |name: &str, packed, scales| {
-            match self.tensors.find(&plain_expert(self.layer, expert, name)) {
-                Some(plain) => plain.weights(),
-                None => Weights::Mxfp4 {
-                    packed: self.tensors.bytes(&names::expert(self.layer, expert, packed)),
-                    scales: self.tensors.bytes(&names::expert(self.layer, expert, scales)),
-                },
-            }
+        let matrix = |name: &str, packed, scales| match self
+            .tensors
+            .find(&plain_expert(self.layer, expert, name))
+        {
+            Some(plain) => plain.weights(),
+            None => Weights::Mxfp4 {
+                packed: self
+                    .tensors
+                    .bytes(&names::expert(self.layer, expert, packed)),
+                scales: self
+                    .tensors
+                    .bytes(&names::expert(self.layer, expert, scales)),
+            },
         };
         ExpertWeights {
             gate: matrix("w1", ExpertPart::W1Packed, ExpertPart::W1Scale),
@@ -179,7 +190,9 @@ impl Experts for MemoryExperts {
             let at = self.draw.below(self.waiting.len());
             chosen.push(self.waiting.swap_remove(at));
         }
-        let arrived = chosen.into_iter().map(|(i, expert)| (i, self.weights(expert)));
+        let arrived = chosen
+            .into_iter()
+            .map(|(i, expert)| (i, self.weights(expert)));
         Ok(Some(arrived.collect()))
     }
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use k3::checkpoint::synth::{self, SynthOptions};
 use k3::checkpoint::Checkpoint;
+use k3::checkpoint::synth::{self, SynthOptions};
 use k3::kernels::Isa;
 use k3::model::{Blueprint, Compute, LayerState, Network, State, Want};
 use k3::stream::{Experts, PlainExperts, ResidentTrunk, Trunk};
@@ -151,7 +151,9 @@ pub fn state_bits(state: &State) -> Vec<Vec<u32>> {
 /// Feeds a prompt in chunks.
 pub fn outcome(network: &mut Network, prompt: &[u32], chunk: usize) -> Outcome {
     let mut state = network.new_state(prompt.len()).unwrap();
-    let logits = network.prefill(&mut state, prompt, chunk, Want::All).unwrap();
+    let logits = network
+        .prefill(&mut state, prompt, chunk, Want::All)
+        .unwrap();
     assert_eq!(logits.rows().len(), prompt.len());
     Outcome {
         logits: logits.rows().map(bits).collect(),

@@ -144,7 +144,8 @@ impl Tensors {
     }
 
     pub fn get(&self, name: &str) -> &Tensor {
-        self.find(name).unwrap_or_else(|| panic!("no tensor {name}"))
+        self.find(name)
+            .unwrap_or_else(|| panic!("no tensor {name}"))
     }
 
     pub fn floats(&self, name: &str) -> Vec<f32> {

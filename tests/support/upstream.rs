@@ -75,7 +75,10 @@ impl Fixture {
 /// Names and shapes of a layer's tensors, experts as plain matrices included.
 fn released(config: &Config, layer: usize) -> Vec<(String, Vec<usize>)> {
     let entry = |entry: Entry| (entry.name, entry.shape);
-    let mut all: Vec<_> = layout::layer(config, layer).into_iter().map(entry).collect();
+    let mut all: Vec<_> = layout::layer(config, layer)
+        .into_iter()
+        .map(entry)
+        .collect();
     if !config.is_dense(layer) {
         let (latent, inner) = (config.moe.latent, config.moe.inner);
         for expert in 0..config.moe.experts {
@@ -103,10 +106,7 @@ fn reference_name(released: &str) -> String {
         ("block_sparse_moe.routed_expert_down_proj", "mlp.down"),
         ("block_sparse_moe.routed_expert_up_proj", "mlp.up"),
         ("block_sparse_moe.routed_expert_norm", "mlp.norm"),
-        (
-            "block_sparse_moe.shared_experts.gate_proj",
-            "mlp.shared.w1",
-        ),
+        ("block_sparse_moe.shared_experts.gate_proj", "mlp.shared.w1"),
         ("block_sparse_moe.shared_experts.up_proj", "mlp.shared.w3"),
         ("block_sparse_moe.shared_experts.down_proj", "mlp.shared.w2"),
         ("block_sparse_moe", "mlp"),
