@@ -4,6 +4,8 @@
 //! list, never what stands before.
 //!
 //! * [`cli`]: the commands of `k3`, one file a command.
+//! * [`engine`]: the inference thread. Its commands, its events, its telemetry.
+//! * [`chat`]: a conversation. Its messages, its history file, its turns.
 //! * [`text`]: words. The tokenizer, and the chat format, rendered and parsed.
 //! * [`model`]: the network. Weights by name, layers, the forward pass, the carried state.
 //! * [`stream`]: bytes from disk to memory. The walk over the trunk, the store of experts.
@@ -11,8 +13,10 @@
 //! * [`kernels`]: arithmetic. Pure functions on slices.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod chat;
 pub mod checkpoint;
 pub mod cli;
+pub mod engine;
 pub mod kernels;
 pub mod model;
 pub mod stream;
