@@ -97,7 +97,9 @@ impl ChatArgs {
         if self.context < 2 {
             return Err(Exit::Refused("--context must be 2 or more".into()).into());
         }
-        let context = config.max_positions.map_or(self.context, |longest| longest.min(self.context));
+        let context = config
+            .max_positions
+            .map_or(self.context, |longest| longest.min(self.context));
         let words = words(self.tok.as_deref().unwrap_or(&path), config.vocab)?;
         let history = self.history.as_deref().map(HistoryFile::new);
         if let Some(history) = &history {
@@ -112,7 +114,12 @@ impl ChatArgs {
         Ok(ChatPlan {
             checkpoint: open::checkpoint(&path, config, layers)?,
             words,
-            facts: ModelFacts { name, demo, layers, context },
+            facts: ModelFacts {
+                name,
+                demo,
+                layers,
+                context,
+            },
             threads,
             history,
             system: self.system.clone(),
@@ -129,8 +136,13 @@ impl ChatPlan {
     pub fn open(self) -> anyhow::Result<(ModelFacts, Session)> {
         let compute = Compute::new(self.threads, Isa::detect())?;
         let network = Network::open(&self.checkpoint, self.facts.layers, compute)?;
-        let mut session =
-            Session::open(network, self.words, self.facts.context, self.system, self.history)?;
+        let mut session = Session::open(
+            network,
+            self.words,
+            self.facts.context,
+            self.system,
+            self.history,
+        )?;
         match self.effort {
             Some(effort) => session.set_effort(effort),
             None => session.set_thinking(false),
