@@ -6,6 +6,7 @@
 //! * [`tui`]: the screen. State, messages, update, views.
 //! * [`cli`]: the commands of `k3`, one file a command.
 //! * [`engine`]: the inference thread. Its commands, its events, its telemetry.
+//! * [`chat`]: a conversation. Its messages, its history file, its turns.
 //! * [`text`]: words. The tokenizer, and the chat format, rendered and parsed.
 //! * [`model`]: the network. Weights by name, layers, the forward pass, the carried state.
 //! * [`stream`]: bytes from disk to memory. The walk over the trunk, the store of experts.
@@ -13,6 +14,7 @@
 //! * [`kernels`]: arithmetic. Pure functions on slices.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod chat;
 pub mod checkpoint;
 pub mod cli;
 pub mod engine;

@@ -192,6 +192,10 @@ impl Checkpoint {
         if let Some(place) = self.experts.place(layer, expert) {
             return Ok(place);
         }
+        if !self.experts.covers(layer, expert) {
+            let problem = format!("config.json has no routed expert {expert} in layer {layer}");
+            return Err(Error::checkpoint(self.dir(), problem));
+        }
         match self.experts.missing_part(layer, expert) {
             Some(part) => Err(self.absent(names::expert(layer, expert, part))),
             None => {

@@ -262,3 +262,250 @@ pub fn mxfp4_problem(moe: &MoeShape) -> Option<String> {
     .collect();
     (!wrong.is_empty()).then(|| format!("{}, so experts cannot be MXFP4", wrong.join(" and ")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::{KdaShape, MlaShape, Situ};
+    use super::*;
+
+    /// The sizes of the release.
+    fn released() -> Config {
+        let full = |layer: usize| layer % 4 == 3 || layer == 92;
+        Config {
+            hidden: 7168,
+            attention: (0..93)
+                .map(|layer| {
+                    if full(layer) {
+                        Attention::Mla
+                    } else {
+                        Attention::Kda
+                    }
+                })
+                .collect(),
+            vocab: 163_840,
+            norm_eps: 1e-5,
+            kda: KdaShape {
+                heads: 96,
+                head_dim: 128,
+                conv_kernel: 4,
+                gate_lower_bound: -5.0,
+            },
+            mla: MlaShape {
+                heads: 96,
+                q_rank: 1536,
+                kv_rank: 512,
+                nope_dim: 128,
+                rope_dim: 64,
+                v_dim: 128,
+                output_gate: true,
+                lora_norm_eps: 1e-6,
+            },
+            moe: MoeShape {
+                experts: 896,
+                top_k: 16,
+                shared: 2,
+                latent: 3584,
+                inner: 3072,
+                scaling: 1.0,
+                renormalize: true,
+                latent_norm: true,
+            },
+            dense_layers: 1,
+            dense_inner: 33_792,
+            block: 12,
+            situ: Situ {
+                beta: 4.0,
+                linear_beta: 25.0,
+            },
+            max_positions: None,
+            bos: None,
+            eos: None,
+            pad: None,
+            vision: true,
+        }
+    }
+
+    /// What the published description of the release lists for one kind of layer: name, shape, type. Written out
+    /// here once more, so that a slip in a name or a shape shows without any weights.
+    const EVERY: &str = "
+        input_layernorm.weight 7168 BF16
+        post_attention_layernorm.weight 7168 BF16
+        self_attention_res_norm.weight 7168 BF16
+        self_attention_res_proj.weight 1x7168 BF16
+        mlp_res_norm.weight 7168 BF16
+        mlp_res_proj.weight 1x7168 BF16";
+    const KDA: &str = "
+        self_attn.q_proj.weight 12288x7168 BF16
+        self_attn.k_proj.weight 12288x7168 BF16
+        self_attn.v_proj.weight 12288x7168 BF16
+        self_attn.g_proj.weight 12288x7168 BF16
+        self_attn.o_proj.weight 7168x12288 BF16
+        self_attn.q_conv1d.weight 12288x1x4 F32
+        self_attn.k_conv1d.weight 12288x1x4 F32
+        self_attn.v_conv1d.weight 12288x1x4 F32
+        self_attn.f_a_proj.weight 128x7168 BF16
+        self_attn.f_b_proj.weight 12288x128 BF16
+        self_attn.b_proj.weight 96x7168 BF16
+        self_attn.A_log 128 F32
+        self_attn.dt_bias 12288 F32
+        self_attn.o_norm.weight 128 F32";
+    const MLA: &str = "
+        self_attn.q_a_proj.weight 1536x7168 BF16
+        self_attn.q_a_layernorm.weight 1536 BF16
+        self_attn.q_b_proj.weight 18432x1536 BF16
+        self_attn.kv_a_proj_with_mqa.weight 576x7168 BF16
+        self_attn.kv_a_layernorm.weight 512 BF16
+        self_attn.kv_b_proj.weight 24576x512 BF16
+        self_attn.o_proj.weight 7168x12288 BF16
+        self_attn.g_proj.weight 12288x7168 BF16";
+    const DENSE: &str = "
+        mlp.gate_proj.weight 33792x7168 BF16
+        mlp.up_proj.weight 33792x7168 BF16
+        mlp.down_proj.weight 7168x33792 BF16";
+    const MOE: &str = "
+        block_sparse_moe.gate.weight 896x7168 BF16
+        block_sparse_moe.gate.e_score_correction_bias 896 F32
+        block_sparse_moe.routed_expert_down_proj.weight 3584x7168 BF16
+        block_sparse_moe.routed_expert_up_proj.weight 7168x3584 BF16
+        block_sparse_moe.routed_expert_norm.weight 3584 BF16
+        block_sparse_moe.shared_experts.gate_proj.weight 6144x7168 BF16
+        block_sparse_moe.shared_experts.up_proj.weight 6144x7168 BF16
+        block_sparse_moe.shared_experts.down_proj.weight 7168x6144 BF16";
+    const OUTSIDE: &str = "
+        language_model.lm_head.weight 163840x7168 BF16
+        language_model.model.embed_tokens.weight 163840x7168 BF16
+        language_model.model.norm.weight 7168 BF16
+        language_model.model.output_attn_res_norm.weight 7168 BF16
+        language_model.model.output_attn_res_proj.weight 1x7168 BF16";
+
+    fn sorted(mut lines: Vec<String>) -> Vec<String> {
+        lines.sort_unstable();
+        lines
+    }
+
+    fn listed(tables: &[&str], prefix: &str) -> Vec<String> {
+        let lines = tables
+            .iter()
+            .flat_map(|table| table.lines())
+            .map(str::trim)
+            .filter(|line| !line.is_empty());
+        sorted(lines.map(|line| format!("{prefix}{line}")).collect())
+    }
+
+    fn shown(entries: &[Entry]) -> Vec<String> {
+        let show = |entry: &Entry| {
+            let shape: Vec<String> = entry.shape.iter().map(usize::to_string).collect();
+            format!("{} {} {}", entry.name, shape.join("x"), entry.dtype)
+        };
+        sorted(entries.iter().map(show).collect())
+    }
+
+    #[test]
+    fn the_released_names_bind_without_weights() {
+        let config = released();
+        assert_eq!(shown(&outside_layers(&config)), listed(&[OUTSIDE], ""));
+        for number in 0..93 {
+            let attention = if [3, 7, 11, 91, 92].contains(&number) || number % 4 == 3 {
+                MLA
+            } else {
+                KDA
+            };
+            let network = if number == 0 { DENSE } else { MOE };
+            let prefix = format!("language_model.model.layers.{number}.");
+            assert_eq!(
+                shown(&layer(&config, number)),
+                listed(&[EVERY, attention, network], &prefix)
+            );
+        }
+        let all = trunk(&config, 93);
+        assert_eq!(all.len(), 2460);
+        let names: std::collections::HashSet<&str> =
+            all.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names.len(), 2460);
+        assert_eq!(all.len() + 92 * 896 * 6 + 168, 497_220);
+        assert!(layer(&config, 93).is_empty());
+        assert_eq!(trunk(&config, 2).len(), 23 + 28 + 5);
+        assert_eq!(trunk(&config, 1000).len(), 2460);
+    }
+
+    /// The published totals, which count o_norm as BF16; it is F32 in the published shard headers.
+    #[test]
+    fn the_released_sizes_add_up() {
+        let config = released();
+        let o_norm = 69 * 128 * 2;
+        let layers: u64 = (0..93)
+            .flat_map(|number| layer(&config, number))
+            .map(|entry| entry.bytes())
+            .sum();
+        assert_eq!(layers, 108_811_859_712 + o_norm);
+        let bytes = |number| layer(&config, number).iter().map(Entry::bytes).sum::<u64>();
+        assert_eq!(
+            (bytes(0), bytes(1), bytes(3)),
+            (2_341_212_928 + 256, 1_267_744_000 + 256, 844_335_616)
+        );
+    }
+
+    #[test]
+    fn the_released_expert_is_one_run_of_17_547_264_bytes() {
+        let layout = ExpertLayout::new(&released().moe);
+        assert_eq!(layout.bytes(), 17_547_264);
+        let place = |part| {
+            let PartLayout {
+                rows,
+                cols,
+                offset,
+                bytes,
+            } = layout.part(part);
+            (rows, cols, offset, bytes)
+        };
+        assert_eq!(place(ExpertPart::W1Packed), (3072, 1792, 0, 5_505_024));
+        assert_eq!(place(ExpertPart::W1Scale), (3072, 112, 5_505_024, 344_064));
+        assert_eq!(
+            place(ExpertPart::W2Packed),
+            (3584, 1536, 5_849_088, 5_505_024)
+        );
+        assert_eq!(place(ExpertPart::W2Scale), (3584, 96, 11_354_112, 344_064));
+        assert_eq!(
+            place(ExpertPart::W3Packed),
+            (3072, 1792, 11_698_176, 5_505_024)
+        );
+        assert_eq!(place(ExpertPart::W3Scale), (3072, 112, 17_203_200, 344_064));
+        assert_eq!(mxfp4_problem(&released().moe), None);
+    }
+
+    #[test]
+    fn switches_leave_their_tensors_out() {
+        let mut config = released();
+        config.mla.output_gate = false;
+        config.moe.latent_norm = false;
+        let names = |number| {
+            layer(&config, number)
+                .into_iter()
+                .map(|entry| entry.name)
+                .collect::<Vec<_>>()
+        };
+        assert!(!names(3).contains(&names::in_layer(3, names::G_PROJ)));
+        assert!(
+            names(4).contains(&names::in_layer(4, names::G_PROJ)),
+            "KDA keeps its gate"
+        );
+        assert!(!names(3).contains(&names::in_layer(3, names::LATENT_NORM)));
+    }
+
+    #[test]
+    fn widths_that_are_no_whole_groups_are_named() {
+        let mut moe = released().moe;
+        moe.inner = 48;
+        assert!(
+            mxfp4_problem(&moe)
+                .unwrap()
+                .starts_with("moe_intermediate_size 48 is not")
+        );
+        moe.latent = 16;
+        assert!(
+            mxfp4_problem(&moe)
+                .unwrap()
+                .contains("routed_expert_hidden_size 16")
+        );
+    }
+}

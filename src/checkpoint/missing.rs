@@ -42,7 +42,7 @@ fn by_index(shards: &Shards, names: &[String], placed: &Placed) -> Vec<String> {
         .collect();
     if !absent.is_empty() {
         reasons.push(format!(
-            "the index names {}, which {} not here: the download is incomplete, fetch what is missing",
+            "the index names {}, which {} not here: the download is incomplete, go on with it",
             listed(&absent, absent.len() as u64),
             if absent.len() == 1 { "is" } else { "are" }
         ));
@@ -55,7 +55,7 @@ fn by_index(shards: &Shards, names: &[String], placed: &Placed) -> Vec<String> {
         .collect();
     for file in damaged {
         reasons.push(format!(
-            "the index places what is missing in {file}, which is here but does not hold it: the file is cut or of \
+            "the index places missing tensors in {file}, which is here but does not hold them: the file is cut or of \
              another revision, fetch it again"
         ));
     }

@@ -3,12 +3,17 @@
 //! [`shards`] which files there are, [`header`] what one of them holds, and [`index`] puts the four together.
 //! [`synth`] writes a checkpoint from a configuration alone.
 
+mod architecture;
 mod check;
 pub mod config;
 mod config_json;
+mod config_reader;
+pub mod demo;
+mod dtype;
 pub mod error;
 mod experts;
 pub mod header;
+mod header_json;
 mod identity;
 pub mod index;
 mod json;
@@ -21,7 +26,7 @@ mod synth_config;
 mod synth_values;
 
 pub use config::Config;
+pub use dtype::Dtype;
 pub use error::Error;
 pub use experts::{ExpertAt, ExpertPlace};
-pub use header::Dtype;
 pub use index::{Checkpoint, Tensor};

@@ -106,11 +106,6 @@ impl Shards {
         self.shards[usize::from(shard)].len
     }
 
-    /// Whether there is no shard; never, once opened.
-    pub fn is_empty(&self) -> bool {
-        self.shards.is_empty()
-    }
-
     /// Fills `buf` from a shard, beginning at byte `offset` of the file. No cursor is moved, so that any number of
     /// threads may read at once.
     ///
@@ -148,4 +143,112 @@ fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
 #[cfg(windows)]
 fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buf, offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek, SeekFrom, Write};
+
+    use super::*;
+
+    #[test]
+    fn shards_are_sorted_by_name_and_only_direct_ones_count() {
+        let dir = tempfile::tempdir().unwrap();
+        // The folder has a space in its name, and a folder of its own with a file that is no shard of the model.
+        let model = dir.path().join("my model");
+        fs::create_dir_all(model.join("debug")).unwrap();
+        for name in [
+            "b.safetensors",
+            "a.safetensors",
+            "._a.safetensors",
+            "c.safetensors.partial",
+            "debug/d.safetensors",
+        ] {
+            fs::write(model.join(name), name).unwrap();
+        }
+        let shards = Shards::open(&model).unwrap();
+        assert_eq!(shards.count(), 2);
+        assert!(shards.path(0).ends_with("my model/a.safetensors") && shards.len(1) == 13);
+    }
+
+    #[test]
+    fn folders_without_shards_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(
+            Shards::open(dir.path())
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("holds no *.safetensors file")
+        );
+        assert!(matches!(
+            Shards::open(&dir.path().join("none")),
+            Err(Error::Io { .. })
+        ));
+        fs::create_dir(dir.path().join("a.safetensors")).unwrap();
+        assert!(
+            Shards::open(dir.path())
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("is not a file")
+        );
+    }
+
+    /// A file of more than 2 GiB, of which one read on some systems takes only a part and on others nothing.
+    #[test]
+    fn more_than_two_gib_are_read_whole() {
+        const GIB: u64 = 1 << 30;
+        let len = 2 * GIB + (64 << 20);
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = File::create(dir.path().join("a.safetensors")).unwrap();
+        file.set_len(len).unwrap();
+        let marks = [
+            (0, b"zero"),
+            (GIB, b"one1"),
+            (2 * GIB, b"two2"),
+            (len - 4, b"last"),
+        ];
+        for (at, mark) in marks {
+            file.seek(SeekFrom::Start(at)).unwrap();
+            file.write_all(mark).unwrap();
+        }
+        let shards = Shards::open(dir.path()).unwrap();
+        let mut whole = vec![0; len as usize];
+        shards.read(0, 0, &mut whole).unwrap();
+        for (at, mark) in marks {
+            assert_eq!(&whole[at as usize..][..4], mark);
+        }
+        let sum = whole.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+        assert_eq!(
+            sum,
+            marks
+                .iter()
+                .flat_map(|(_, mark)| *mark)
+                .map(|&byte| u64::from(byte))
+                .sum::<u64>()
+        );
+        drop(whole);
+        let mut across = [0xff; 8192];
+        shards.read(0, GIB - 4096, &mut across).unwrap();
+        assert!(&across[4096..4100] == b"one1" && across[..4096].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn a_read_beyond_the_end_names_file_and_offset() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.safetensors"), [1; 100]).unwrap();
+        let shards = Shards::open(dir.path()).unwrap();
+        let mut buf = [0; 60];
+        assert!(shards.read(0, 40, &mut buf).is_ok());
+        for offset in [41, 100, u64::MAX] {
+            let error = shards.read(0, offset, &mut buf).unwrap_err().to_string();
+            assert!(error.contains("a.safetensors"), "{error}");
+        }
+        let error = shards.read(0, 41, &mut buf).unwrap_err().to_string();
+        assert!(
+            error.contains("ends at byte 100") && error.contains("60 bytes from byte 41"),
+            "{error}"
+        );
+    }
 }

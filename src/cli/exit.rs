@@ -41,3 +41,34 @@ impl Exit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn every_error_has_its_code() {
+        let io = || checkpoint::Error::Checkpoint {
+            path: PathBuf::from("x"),
+            problem: "gone".into(),
+        };
+        let drop = stream::Error::Expert {
+            layer: 1,
+            expert: 2,
+            cause: io(),
+        };
+        let codes: [(anyhow::Error, u8); 7] = [
+            (model::Error::from(drop).into(), 4),
+            (model::Error::Torn.into(), 1),
+            (io().into(), 2),
+            (Exit::Refused(String::new()).into(), 2),
+            (Exit::NotWritten(String::new()).into(), 3),
+            (Exit::Interrupted.into(), 5),
+            (anyhow::anyhow!("anything else"), 1),
+        ];
+        for (error, code) in codes {
+            assert_eq!(Exit::code(&error), code, "{error}");
+        }
+    }
+}

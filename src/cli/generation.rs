@@ -1,15 +1,17 @@
 //! A prompt and what is made of it, token by token, greedily.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::Exit;
 use super::output::Output;
+use crate::chat::Words;
 use crate::kernels::argmax;
 use crate::model::{Logits, Network, PREFILL_CHUNK, State, Want};
 use crate::stream::{ExpertCounters, TrunkCounters};
+use crate::text::{Utf8Stream, visible};
 
 /// What to make.
 pub(super) struct Request {
@@ -17,7 +19,7 @@ pub(super) struct Request {
     pub stop_ids: Vec<u32>,
     /// Start from nothing for every token.
     pub recompute: bool,
-    /// Write ids to standard output as they are made.
+    /// Write text to standard output as it is made, or ids where there is no tokenizer.
     pub stream: bool,
     pub dump_last: Option<Output>,
     pub dump_all: Option<Output>,
@@ -27,6 +29,7 @@ pub(super) struct Request {
 pub(super) struct Generation {
     network: Network,
     state: State,
+    words: Option<Words>,
     interrupted: Arc<AtomicBool>,
     full: Vec<u32>,
     prompt: usize,
@@ -43,6 +46,7 @@ impl Generation {
     /// There is no memory for it.
     pub(super) fn new(
         network: Network,
+        words: Option<Words>,
         prompt: Vec<u32>,
         context: usize,
         interrupted: Arc<AtomicBool>,
@@ -51,6 +55,7 @@ impl Generation {
         Ok(Self {
             network,
             state,
+            words,
             interrupted,
             prompt: prompt.len(),
             full: prompt,
@@ -81,6 +86,7 @@ impl Generation {
             dump.finish()?;
         }
         let decoding = Instant::now();
+        let mut text = Utf8Stream::default();
         for made in 0..count {
             if made > 0 {
                 let full = self.full.clone();
@@ -100,7 +106,11 @@ impl Generation {
             let id = id as u32;
             self.full.push(id);
             if stream {
-                show(id, made == 0);
+                let shown = match &self.words {
+                    Some(words) => text.push(words.tokenizer.bytes(id)?),
+                    None => format!("{}{id}", if made == 0 { "" } else { " " }),
+                };
+                show(&shown);
             }
             if stop_ids.contains(&id) {
                 self.stopped_at = Some(id);
@@ -108,7 +118,7 @@ impl Generation {
             }
         }
         if stream && count > 0 {
-            let _ = writeln!(std::io::stdout());
+            show(&(text.finish() + "\n"));
         }
         Ok(())
     }
@@ -183,6 +193,13 @@ impl Generation {
         &self.full
     }
 
+    /// The generated text, where there is a tokenizer.
+    pub(super) fn text(&self) -> Option<String> {
+        self.words
+            .as_ref()
+            .and_then(|words| words.tokenizer.decode(self.generated()).ok())
+    }
+
     pub(super) fn stopped_at(&self) -> Option<u32> {
         self.stopped_at
     }
@@ -212,10 +229,15 @@ impl Generation {
     }
 }
 
-/// Shows an id on standard output. A reader that went away ends the showing, not the run.
-fn show(id: u32, first: bool) {
+/// Shows text on standard output. A reader that went away ends the showing, not the run.
+fn show(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = write!(out, "{}{id}", if first { "" } else { " " }).and_then(|()| out.flush());
+    let text = if out.is_terminal() {
+        visible(text)
+    } else {
+        text.into()
+    };
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 fn little_endian(values: &[f32]) -> Vec<u8> {

@@ -7,10 +7,5 @@ pub(super) fn default_threads() -> usize {
 
 /// The largest resident size this process has had, in bytes, where the system tells.
 pub(super) fn peak_rss_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
+    crate::engine::telemetry::status_bytes("VmHWM:")
 }

@@ -1,9 +1,11 @@
 //! The commands of `k3`, one file a command. They check, call the library and report; nothing is computed here.
 
+mod chat;
 mod exit;
 mod generation;
 mod ids;
 mod machine;
+pub mod model;
 mod open;
 mod output;
 mod run;
@@ -32,6 +34,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Talk line by line
+    Chat(chat::LineArgs),
     /// Continue a prompt
     Run(run::RunArgs),
     /// Write a synthetic checkpoint in the released layout
@@ -55,6 +59,7 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
         }
     };
     let done = match parsed.command {
+        Command::Chat(arguments) => chat::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Synth(arguments) => synth::run(&arguments),
         Command::Tok(arguments) => tok::run(&arguments),

@@ -5,23 +5,30 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::generation::{Generation, Request};
+use super::model::{self, Folder};
 use super::output::Output;
 use super::{Exit, ids, machine, open};
+use crate::chat::Words;
+use crate::checkpoint::{Checkpoint, Config};
 use crate::kernels::Isa;
 use crate::model::{Compute, Network};
+use crate::text::Names;
 
 /// Arguments of `k3 run`.
 #[derive(Args)]
 pub struct RunArgs {
-    /// Checkpoint folder in the released layout
-    model: PathBuf,
-    /// The prompt as token ids, separated by commas or blanks
-    #[arg(long, value_name = "1,2,3")]
-    ids: String,
+    /// Checkpoint folder in the released layout (default: the demo model inside the program)
+    model: Option<PathBuf>,
+    #[command(flatten)]
+    prompt: PromptArgs,
+    /// Folder of tiktoken.model and tokenizer_config.json (default: MODEL)
+    #[arg(long, value_name = "DIR")]
+    tok: Option<PathBuf>,
     /// Tokens to generate; exactly so many unless a stop id comes
     #[arg(long, value_name = "N", default_value_t = 8)]
     r#gen: usize,
@@ -57,10 +64,40 @@ pub struct RunArgs {
     config: Option<PathBuf>,
 }
 
+/// What to continue; one of the three.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct PromptArgs {
+    /// The prompt as text, taken as it is
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+    /// The prompt as a text file, taken as it is
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Option<PathBuf>,
+    /// The prompt as token ids, separated by commas or blanks
+    #[arg(long, value_name = "1,2,3")]
+    ids: Option<String>,
+}
+
 /// At most this many stop ids.
 const STOP_IDS: usize = 8;
 /// Where the config names no longest context, none longer than the release's is planned.
 const LONGEST_CONTEXT: usize = 1 << 20;
+
+/// Everything that was refused or accepted before a weight is read.
+struct Checked {
+    checkpoint: Arc<Checkpoint>,
+    /// Where the prompt is text.
+    words: Option<Words>,
+    prompt: Vec<u32>,
+    stop_ids: Vec<u32>,
+    layers: usize,
+    threads: usize,
+    context: usize,
+    out: Option<Output>,
+    dump_last: Option<Output>,
+    dump_all: Option<Output>,
+}
 
 /// Runs the command.
 ///
@@ -68,93 +105,49 @@ const LONGEST_CONTEXT: usize = 1 << 20;
 /// Refusals before anything is loaded; reading or computing fails; a result cannot be written.
 pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     let started = Instant::now();
-    let config = open::config(&arguments.model, arguments.config.as_ref())?;
-    let vocab = config.vocab;
-    let prompt = ids::parse_list(&arguments.ids, vocab)?;
-    if prompt.is_empty() {
-        return Err(
-            Exit::Refused("--ids is empty: a prompt needs at least one token id".into()).into(),
-        );
-    }
-    if arguments.stop_id.len() > STOP_IDS {
-        return Err(Exit::Refused(format!("more than {STOP_IDS} stop ids")).into());
-    }
-    let stop_ids = arguments
-        .stop_id
-        .iter()
-        .map(|id| ids::parse(id, vocab))
-        .collect::<Result<Vec<_>, _>>()?;
-    let layers = arguments.layers.unwrap_or(config.layers());
-    if !(1..=config.layers()).contains(&layers) {
-        return Err(Exit::Refused(format!(
-            "--layers {layers}: the model has 1 to {}",
-            config.layers()
-        ))
-        .into());
-    }
-    let threads = arguments.threads.unwrap_or_else(machine::default_threads);
-    if threads == 0 {
-        return Err(Exit::Refused("--threads 0: at least one is needed".into()).into());
-    }
-    let longest = config.max_positions.unwrap_or(LONGEST_CONTEXT);
-    let context = prompt.len().saturating_add(arguments.r#gen);
-    if context > longest {
-        let message = format!(
-            "{} prompt ids and --gen {} make {context} positions, the model has {longest}",
-            prompt.len(),
-            arguments.r#gen
-        );
-        return Err(Exit::Refused(message).into());
-    }
-    let out = arguments.out.as_ref().map(Output::open).transpose()?;
-    let dump_last = arguments
-        .dump_logits
-        .as_ref()
-        .map(Output::open)
-        .transpose()?;
-    let dump_all = arguments
-        .dump_all_logits
-        .as_ref()
-        .map(Output::open)
-        .transpose()?;
-
-    let checkpoint = open::checkpoint(&arguments.model, config, layers)?;
+    let checked = check(arguments)?;
+    let Checked {
+        checkpoint,
+        layers,
+        threads,
+        context,
+        ..
+    } = checked;
     if layers < checkpoint.config().layers() {
         eprintln!(
             "k3: only the first {layers} of {} layers run",
             checkpoint.config().layers()
         );
     }
-    let compute = Compute::new(threads, Isa::detect())?;
     let loading = Instant::now();
-    let network = Network::open(&checkpoint, layers, compute)?;
+    let network = Network::open(&checkpoint, layers, Compute::new(threads, Isa::detect())?)?;
     let seconds_loading = loading.elapsed().as_secs_f64();
 
-    let interrupted = Arc::new(AtomicBool::new(false));
-    // The first signal stops at the next layer; a second one ends the program at once.
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))?;
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-    }
-
-    let mut generation = Generation::new(network, prompt, context, interrupted)?;
+    let mut generation = Generation::new(
+        network,
+        checked.words,
+        checked.prompt,
+        context,
+        interrupt()?,
+    )?;
     let ended = generation.go(Request {
         count: arguments.r#gen,
-        stop_ids,
+        stop_ids: checked.stop_ids,
         recompute: arguments.recompute,
         // Standard output belongs to the JSON object if that goes there.
-        stream: !arguments.no_stream_text && !out.as_ref().is_some_and(Output::is_standard_output),
-        dump_last,
-        dump_all,
+        stream: !arguments.no_stream_text
+            && !checked.out.as_ref().is_some_and(Output::is_standard_output),
+        dump_last: checked.dump_last,
+        dump_all: checked.dump_all,
     });
     generation.summary();
-    if let Some(out) = out {
+    if let Some(mut out) = checked.out {
         let (trunk, experts) = (generation.trunk_counters(), generation.expert_counters());
         let value = json!({
             "prompt_ids": generation.prompt(),
             "generated_ids": generation.generated(),
             "full_ids": generation.full(),
-            "generated_text": Value::Null,
+            "generated_text": generation.text().map_or(Value::Null, Value::from),
             "stopped_at": generation.stopped_at(),
             "layers": layers,
             "expert_drops": experts.drops,
@@ -178,9 +171,101 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
             "lm_head_bytes_read": trunk.head_bytes_read,
             "embedding_bytes_read": trunk.embedding_bytes_read,
         });
-        let mut out = out;
         out.write(format!("{value:#}\n").as_bytes())?;
         out.finish()?;
     }
     ended
+}
+
+/// Set by the first SIGINT or SIGTERM, which stop the run at the next layer; a second one ends the program at once.
+fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))?;
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+    }
+    Ok(interrupted)
+}
+
+fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
+    let Folder { path: folder, .. } = model::folder(arguments.model.as_deref())?;
+    let config = open::config(&folder, arguments.config.as_ref())?;
+    let layers = arguments.layers.unwrap_or(config.layers());
+    if !(1..=config.layers()).contains(&layers) {
+        return Err(Exit::Refused(format!(
+            "--layers {layers}: the model has 1 to {}",
+            config.layers()
+        ))
+        .into());
+    }
+    let threads = model::threads(arguments.threads)?;
+    if arguments.stop_id.len() > STOP_IDS {
+        return Err(Exit::Refused(format!("more than {STOP_IDS} stop ids")).into());
+    }
+    let stop_ids = arguments
+        .stop_id
+        .iter()
+        .map(|id| ids::parse(id, config.vocab))
+        .collect::<Result<_, _>>()?;
+    let (words, prompt) = prompt(arguments, &folder, &config)?;
+    if prompt.is_empty() {
+        return Err(
+            Exit::Refused("the prompt is empty: at least one token is needed".into()).into(),
+        );
+    }
+    let longest = config.max_positions.unwrap_or(LONGEST_CONTEXT);
+    let context = prompt.len().saturating_add(arguments.r#gen);
+    if context > longest {
+        let message = format!(
+            "{} prompt ids and --gen {} make {context} positions, the model has {longest}",
+            prompt.len(),
+            arguments.r#gen
+        );
+        return Err(Exit::Refused(message).into());
+    }
+    let output = |path: &Option<PathBuf>| path.as_ref().map(Output::open).transpose();
+    let (out, dump_last, dump_all) = (
+        output(&arguments.out)?,
+        output(&arguments.dump_logits)?,
+        output(&arguments.dump_all_logits)?,
+    );
+    let checkpoint = open::checkpoint(&folder, config, layers)?;
+    Ok(Checked {
+        checkpoint,
+        words,
+        prompt,
+        stop_ids,
+        layers,
+        threads,
+        context,
+        out,
+        dump_last,
+        dump_all,
+    })
+}
+
+/// The prompt's ids, and the tokenizer if it was text.
+fn prompt(
+    arguments: &RunArgs,
+    folder: &std::path::Path,
+    config: &Config,
+) -> anyhow::Result<(Option<Words>, Vec<u32>)> {
+    let PromptArgs {
+        prompt,
+        prompt_file,
+        ids,
+    } = &arguments.prompt;
+    let text = match (prompt, prompt_file, ids) {
+        (_, _, Some(ids)) => return Ok((None, ids::parse_list(ids, config.vocab)?)),
+        (Some(text), ..) => text.clone(),
+        (_, Some(file), _) => std::fs::read_to_string(file).map_err(|e| {
+            Exit::Refused(format!("{}: cannot be read as text: {e}", file.display()))
+        })?,
+        // The arguments' group asks for one of the three.
+        (None, None, None) => String::new(),
+    };
+    let words = model::words(arguments.tok.as_deref().unwrap_or(folder), config.vocab)
+        .context("a text prompt needs a tokenizer")?;
+    let ids = words.tokenizer.encode(&text, Names::AsText);
+    Ok((Some(words), ids))
 }

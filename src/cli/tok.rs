@@ -361,9 +361,14 @@ mod tests {
                 "unknown thinking effort \"medium\"",
             ),
             (
+                &["encode", "a", "--tok", "x"],
+                "",
+                "cannot be used multiple times",
+            ),
+            (
                 &["render", "no-such-history.jsonl"],
                 "",
-                "cannot read no-such-history.jsonl",
+                "cannot read the history no-such-history.jsonl",
             ),
         ] {
             let refusal = tok(args, input).expect_err(&args.join(" "));

@@ -2,9 +2,11 @@
 
 pub mod protocol;
 pub mod telemetry;
+mod thread;
 
 pub use protocol::{Command, Ended, Event, ModelFacts, TurnFacts};
 pub use telemetry::{Activity, Telemetry, TelemetryCell};
+pub use thread::start;
 
 use crossbeam_channel::{Receiver, Sender};
 

@@ -1,5 +1,6 @@
 //! What is said to the engine and what it answers. Every command is answered; no event is lost.
 
+pub use crate::chat::{Ended, TurnFacts};
 use crate::text::{Channel, Effort, Message};
 
 /// What a screen asks for.
@@ -77,36 +78,4 @@ pub struct ModelFacts {
     pub layers: usize,
     /// Positions the context was planned for.
     pub context: usize,
-}
-
-/// How a turn ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The model closed its message.
-    Finished,
-    /// The person stopped it.
-    Cancelled,
-    /// The context is full.
-    Length,
-    /// The model's structure was not that of an answer; what could be read is kept.
-    Malformed(String),
-    /// Computing failed; what was answered so far is kept.
-    Failed(String),
-}
-
-/// A turn in figures.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TurnFacts {
-    /// How it ended.
-    pub ended: Ended,
-    /// Tokens in the think channel.
-    pub think_tokens: usize,
-    /// Tokens in the response channel.
-    pub response_tokens: usize,
-    /// Until the first token of the answer.
-    pub seconds_prefill: f64,
-    /// From the first token on.
-    pub seconds_decode: f64,
-    /// Positions in use after it.
-    pub positions: usize,
 }

@@ -72,6 +72,19 @@ impl TelemetryCell {
     }
 }
 
+/// Resident bytes of this process, where the system tells.
+pub(super) fn resident_bytes() -> Option<u64> {
+    status_bytes("VmRSS:")
+}
+
+/// A size from the system's account of this process: `VmRSS:` is resident now, `VmHWM:` the most so far.
+pub fn status_bytes(field: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let value = status.lines().find_map(|line| line.strip_prefix(field))?;
+    let kilobytes: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

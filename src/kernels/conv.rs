@@ -41,14 +41,14 @@ fn short_conv_body(taps: &[f32], history: &mut [f32], x: &mut [f32]) {
             *sum = tap.mul_add(*x, *sum);
         }
         // The history moves on by one row, the raw input last.
-        for c in start..start + sums.len() {
+        for (c, raw) in (start..).zip(&x[start..start + sums.len()]) {
             let mut row = c;
             while row + channels < history.len() {
                 history[row] = history[row + channels];
                 row += channels;
             }
             if let Some(last) = history.get_mut(row) {
-                *last = x[c];
+                *last = *raw;
             }
         }
         for (sum, x) in sums.iter().zip(&mut x[start..]) {

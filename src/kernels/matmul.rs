@@ -91,8 +91,8 @@ fn dense<E: Copy>(
             }
             r += WIDE;
         }
-        for r in r..rows {
-            [[y[r]]] = tile([row(r)], [x], widen);
+        for (r, y) in y.iter_mut().enumerate().skip(r) {
+            [[*y]] = tile([row(r)], [x], widen);
         }
         return;
     }
@@ -108,8 +108,8 @@ fn dense<E: Copy>(
             y[t..t + WIDE].copy_from_slice(&sums);
             t += WIDE;
         }
-        for t in t..tokens {
-            [[y[t]]] = tile([row(r)], [token(t)], widen);
+        for (t, y) in y.iter_mut().enumerate().skip(t) {
+            [[*y]] = tile([row(r)], [token(t)], widen);
         }
     }
 }

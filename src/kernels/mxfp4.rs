@@ -96,8 +96,8 @@ pub(super) fn rows(
             }
             r += 4;
         }
-        for r in r..count {
-            [[y[r]]] = tile([row(r)], [x]);
+        for (r, y) in y.iter_mut().enumerate().skip(r) {
+            [[*y]] = tile([row(r)], [x]);
         }
         return;
     }
@@ -109,8 +109,8 @@ pub(super) fn rows(
             y[t..t + 4].copy_from_slice(&sums);
             t += 4;
         }
-        for t in t..tokens {
-            [[y[t]]] = tile([row(r)], [token(t)]);
+        for (t, y) in y.iter_mut().enumerate().skip(t) {
+            [[*y]] = tile([row(r)], [token(t)]);
         }
     }
 }

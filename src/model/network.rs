@@ -241,6 +241,11 @@ impl Network {
     /// # Errors
     /// Weights cannot be read. The pass and its state are lost then.
     pub fn advance(&mut self, pass: &mut Pass, state: &mut State) -> Result<bool, Error> {
+        if pass.tokens == 0 {
+            // Nothing to compute, and no layer divides by the number of tokens.
+            pass.layer = self.layers.len();
+            return Ok(true);
+        }
         let Self {
             config,
             compute,

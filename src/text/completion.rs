@@ -222,6 +222,14 @@ impl CompletionParser {
         self.place
     }
 
+    /// The channel that the next token of text belongs to; none inside a tag, between channels, or at the end.
+    pub fn speaking(&self) -> Option<Channel> {
+        match self.place {
+            Place::In(channel) if self.tag.is_none() && self.ending.is_none() => Some(channel),
+            _ => None,
+        }
+    }
+
     /// How the completion ended, if it has.
     pub fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()

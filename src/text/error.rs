@@ -5,13 +5,24 @@ use std::path::{Path, PathBuf};
 /// An error of this module.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
-    /// A file could not be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
+    /// A file of the tokenizer could not be read.
+    #[error(
+        "cannot read {}: {cause}; name the folder of tiktoken.model and tokenizer_config.json with --tok",
+        path.display()
+    )]
+    TokenizerFile {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
+    },
+    /// A history file could not be read.
+    #[error("cannot read the history {}: {cause}", path.display())]
+    HistoryFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
     },
     /// `tiktoken.model` is not a vocabulary.
     #[error("{}:{line}: {reason}; the vocabulary is damaged or not in tiktoken's format, fetch it again", path.display())]
@@ -77,7 +88,7 @@ pub type Result<T> = std::result::Result<T, TextError>;
 /// Largest file that is read whole: a hundred times the released vocabulary.
 const LARGEST_FILE: u64 = 256 << 20;
 
-/// Reads a small file whole. A file that is far too large to be what it should be is refused, not read.
+/// Reads a file of the tokenizer whole. A file that is far too large to be what it should be is refused, not read.
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>> {
     use std::io::Read;
     let read = || {
@@ -92,8 +103,8 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>> {
         }
         Ok(bytes)
     };
-    read().map_err(|source| TextError::Read {
+    read().map_err(|cause| TextError::TokenizerFile {
         path: path.to_owned(),
-        source,
+        cause,
     })
 }

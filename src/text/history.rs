@@ -15,9 +15,9 @@ const LONGEST_LINE: u64 = 16 << 20;
 /// The file cannot be opened or read; a line is blank, longer than 16 MiB, not exactly one message, or a message that
 /// may not follow what stands before it (see [`misplaced`]). Nothing is returned of a file that has an error.
 pub fn read(path: &Path) -> Result<Vec<Message>> {
-    let unreadable = |source| TextError::Read {
+    let unreadable = |cause| TextError::HistoryFile {
         path: path.to_owned(),
-        source,
+        cause,
     };
     let mut reader = BufReader::new(std::fs::File::open(path).map_err(unreadable)?);
     let mut messages = Vec::new();

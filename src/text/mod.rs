@@ -1,6 +1,12 @@
 //! Words: text to ids and back, and the form that a chat has in text. No model, no screen, no saved files.
 //!
-//! A text is cut ([`Tokenizer`]: the cutter, then special names, then the splitter's pieces, then byte pairs).
+//! Text to ids ([`tokenizer`]): the cutter ends runs that are too long, special names are found where they are
+//! allowed, the splitter makes pieces, byte pairs make ids of each piece. Back: the bytes of the ids, through
+//! [`utf8`], which never splits a character.
+//!
+//! A chat ([`message`]) to ids: [`render`] makes segments, in which special tokens come from the renderer alone. Ids to
+//! a chat: [`completion`] reads them as they come, [`turn`] judges them when all are there. [`history`] reads messages
+//! from a file.
 
 mod bpe;
 mod classes;
@@ -18,6 +24,7 @@ pub mod split;
 pub mod tokenizer;
 pub mod turn;
 pub mod utf8;
+mod visible;
 pub mod vocabulary;
 
 pub use completion::{Channel, CompletionParser, Ending, Event, Place};
@@ -27,3 +34,4 @@ pub use message::{Effort, Message, Role, Thinking};
 pub use tokenizer::{Names, Tokenizer};
 pub use turn::{Turn, TurnError};
 pub use utf8::Utf8Stream;
+pub use visible::{picture, visible};

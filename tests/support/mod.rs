@@ -1,6 +1,15 @@
 //! What several test binaries share: opening models, reading expected values.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod alone;
+pub mod compare;
+pub mod draw;
+pub mod memory;
+pub mod models;
+pub mod stream_tiny;
+pub mod tensors;
+pub mod upstream;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,6 +29,12 @@ pub fn oracle(test: &str) -> Option<PathBuf> {
 /// The project's own test data.
 pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
+}
+
+/// One of the operator fixtures.
+pub fn operator(name: &str) -> tensors::Tensors {
+    let file = format!("{name}.safetensors");
+    tensors::Tensors::read(&fixtures().join("ops").join(file))
 }
 
 /// Opens and checks a checkpoint folder.

@@ -1,0 +1,172 @@
+//! Which model, and how a chat with it begins: the flags that `k3 chat` and `k3-tui` share.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::{Exit, machine, open};
+use crate::chat::{HistoryFile, Session, Words};
+use crate::checkpoint::{Checkpoint, demo};
+use crate::engine::ModelFacts;
+use crate::kernels::Isa;
+use crate::model::{Compute, Network};
+use crate::text::{Effort, Tokenizer};
+
+/// A model to chat with.
+#[derive(Args, Clone, Debug)]
+pub struct ChatArgs {
+    /// Checkpoint folder in the released layout (default: the demo model inside the program)
+    pub model: Option<PathBuf>,
+    /// Use the demo model
+    #[arg(long, conflicts_with = "model")]
+    pub demo: bool,
+    /// Folder of tiktoken.model and tokenizer_config.json (default: MODEL)
+    #[arg(long, value_name = "DIR")]
+    pub tok: Option<PathBuf>,
+    /// The model's configuration (default: config.json in MODEL)
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Positions to plan for
+    #[arg(long, value_name = "N", default_value_t = 8192)]
+    pub context: usize,
+    /// Threads to compute with (default: all cores)
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Answer without thinking
+    #[arg(long, conflicts_with = "thinking_effort")]
+    pub no_think: bool,
+    /// How much to think: low, high or max
+    #[arg(long, value_name = "EFFORT", default_value = "max")]
+    pub thinking_effort: Effort,
+    /// What holds for the whole conversation
+    #[arg(long, value_name = "TEXT")]
+    pub system: Option<String>,
+    /// Keep the conversation in this file (JSON lines)
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+}
+
+/// A model's folder, and whether it is the demo model.
+pub(super) struct Folder {
+    pub path: PathBuf,
+    pub demo: bool,
+}
+
+/// The folder that was named, else the demo model's, unpacked.
+///
+/// # Errors
+/// The demo model cannot be unpacked.
+pub(super) fn folder(named: Option<&Path>) -> anyhow::Result<Folder> {
+    if let Some(path) = named {
+        return Ok(Folder {
+            path: path.to_owned(),
+            demo: false,
+        });
+    }
+    let folders = directories::ProjectDirs::from("", "", "k3-tui").ok_or_else(|| {
+        Exit::Refused("there is no home folder to unpack the demo model in; name a MODEL".into())
+    })?;
+    Ok(Folder {
+        path: demo::unpack(folders.cache_dir())?,
+        demo: true,
+    })
+}
+
+/// A chat whose every part was checked, and none loaded.
+pub struct ChatPlan {
+    checkpoint: Arc<Checkpoint>,
+    words: Words,
+    facts: ModelFacts,
+    threads: usize,
+    history: Option<HistoryFile>,
+    system: Option<String>,
+    /// None when thinking is off.
+    effort: Option<Effort>,
+}
+
+impl ChatArgs {
+    /// Checks everything that can be checked without reading weights.
+    ///
+    /// # Errors
+    /// Anything is missing, wrong, or does not belong together.
+    pub fn check(&self) -> anyhow::Result<ChatPlan> {
+        let Folder { path, demo } = folder(self.model.as_deref())?;
+        let config = open::config(&path, self.config.as_ref())?;
+        let threads = threads(self.threads)?;
+        if self.context < 2 {
+            return Err(Exit::Refused("--context must be 2 or more".into()).into());
+        }
+        let context = config
+            .max_positions
+            .map_or(self.context, |longest| longest.min(self.context));
+        let words = words(self.tok.as_deref().unwrap_or(&path), config.vocab)?;
+        let history = self.history.as_deref().map(HistoryFile::new);
+        if let Some(history) = &history {
+            history.load()?;
+        }
+        let layers = config.layers();
+        let name = match path.file_name() {
+            _ if demo => "demo model".to_owned(),
+            Some(name) => name.to_string_lossy().into_owned(),
+            None => path.display().to_string(),
+        };
+        Ok(ChatPlan {
+            checkpoint: open::checkpoint(&path, config, layers)?,
+            words,
+            facts: ModelFacts {
+                name,
+                demo,
+                layers,
+                context,
+            },
+            threads,
+            history,
+            system: self.system.clone(),
+            effort: (!self.no_think).then_some(self.thinking_effort),
+        })
+    }
+}
+
+impl ChatPlan {
+    /// Loads the model and opens the conversation.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the history not be saved.
+    pub fn open(self) -> anyhow::Result<(ModelFacts, Session)> {
+        let compute = Compute::new(self.threads, Isa::detect())?;
+        let network = Network::open(&self.checkpoint, self.facts.layers, compute)?;
+        let mut session = Session::open(
+            network,
+            self.words,
+            self.facts.context,
+            self.system,
+            self.history,
+        )?;
+        match self.effort {
+            Some(effort) => session.set_effort(effort),
+            None => session.set_thinking(false),
+        }
+        Ok((self.facts, session))
+    }
+}
+
+/// The tokenizer in a folder, checked against the model's vocabulary.
+///
+/// # Errors
+/// A file is missing or wrong, or it is another model's.
+pub(super) fn words(folder: &Path, vocab: usize) -> anyhow::Result<Words> {
+    Ok(Words::new(Tokenizer::load(folder)?, vocab)?)
+}
+
+/// Threads to compute with.
+///
+/// # Errors
+/// None were asked for.
+pub(super) fn threads(asked: Option<usize>) -> Result<usize, Exit> {
+    match asked {
+        Some(0) => Err(Exit::Refused("--threads 0: at least one is needed".into())),
+        Some(threads) => Ok(threads),
+        None => Ok(machine::default_threads()),
+    }
+}

@@ -1,0 +1,201 @@
+//! One result, whatever computes it: the same bits of every logit and of the state for any number of threads, instruction
+//! set, chunking, cutting of the walk, order of arrival, form of the experts and interruption.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::sync::Arc;
+
+use k3::checkpoint::names::{self, ExpertPart};
+use k3::kernels::{self, Isa};
+use k3::model::Want;
+use support::compare::bits;
+use support::memory::{MemoryExperts, MemoryTrunk, plain_expert};
+use support::models::{Model, models, outcome, plainest, state_bits};
+use support::tensors::{Tensor, Tensors};
+
+#[test]
+fn threads_and_instruction_sets() {
+    if Isa::all().len() == 1 {
+        println!("instruction sets: NOT RUN, this machine has one only");
+    }
+    for model in models() {
+        let want = plainest(&model);
+        for isa in Isa::all() {
+            for threads in [1, 2, 3] {
+                let mut network = model.network(threads, isa);
+                let got = outcome(&mut network, &model.prompt, model.prompt.len());
+                assert!(got == want, "{}: {threads} of {}", model.name, isa.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn chunks_of_a_prompt() {
+    for model in models() {
+        let want = plainest(&model);
+        let mut network = model.network(2, Isa::detect());
+        for chunk in [1, 3, 64, model.prompt.len()] {
+            let got = outcome(&mut network, &model.prompt, chunk);
+            assert!(got == want, "{}: chunks of {chunk}", model.name);
+
+            // Logits that nobody wants change nothing.
+            let mut state = network.new_state(model.prompt.len()).unwrap();
+            let last = network
+                .prefill(&mut state, &model.prompt, chunk, Want::Last)
+                .unwrap();
+            assert_eq!(last.rows().len(), 1);
+            assert_eq!(Some(&bits(last.values())), want.logits.last());
+            assert_eq!(state_bits(&state), want.state);
+            let mut state = network.new_state(model.prompt.len()).unwrap();
+            let none = network
+                .prefill(&mut state, &model.prompt, chunk, Want::Nothing)
+                .unwrap();
+            assert!(none.values().is_empty());
+            assert_eq!(state_bits(&state), want.state);
+        }
+    }
+}
+
+#[test]
+fn carried_state_and_computing_anew_at_every_position() {
+    for model in models() {
+        let want = plainest(&model);
+        // One thread: thousands of such small passes would mostly wait for a second one.
+        let mut network = model.network(1, Isa::detect());
+        let mut carried = network.new_state(model.prompt.len()).unwrap();
+        for at in 0..model.prompt.len() {
+            let id = &model.prompt[at..=at];
+            let went_on = network.feed(&mut carried, id, Want::Last).unwrap();
+            let mut fresh = network.new_state(at + 1).unwrap();
+            let anew = network
+                .feed(&mut fresh, &model.prompt[..=at], Want::Last)
+                .unwrap();
+            assert_eq!(
+                bits(went_on.values()),
+                want.logits[at],
+                "{} {at}",
+                model.name
+            );
+            assert_eq!(bits(anew.values()), want.logits[at], "{} {at}", model.name);
+            assert!(
+                state_bits(&carried) == state_bits(&fresh),
+                "{} {at}",
+                model.name
+            );
+        }
+        assert_eq!(state_bits(&carried), want.state);
+    }
+}
+
+#[test]
+fn segments_of_any_size() {
+    for model in models() {
+        let want = plainest(&model);
+        for limit in [1, 1000, u64::MAX] {
+            let mut network = model.network_over(model.trunk(limit), model.experts());
+            // In one chunk and in several, so that the walk is begun anew in between.
+            for chunk in [model.prompt.len(), 30] {
+                let got = outcome(&mut network, &model.prompt, chunk);
+                assert!(got == want, "{}: segments of {limit}", model.name);
+            }
+        }
+    }
+}
+
+/// A network over the model's tensors in memory.
+fn in_memory(model: &Model, tensors: &Arc<Tensors>, limit: u64, seed: u32) -> k3::model::Network {
+    let trunk = MemoryTrunk::new(tensors, &model.blueprint().walk, limit);
+    let experts = MemoryExperts::new(tensors, seed);
+    model.network_over(Box::new(trunk), Box::new(experts))
+}
+
+#[test]
+fn experts_in_any_order_of_arrival() {
+    for model in models() {
+        let want = plainest(&model);
+        let tensors = Arc::new(Tensors::read_checkpoint(model.folder()));
+        for seed in 1..=5 {
+            let mut network = in_memory(&model, &tensors, 3000, seed);
+            for chunk in [model.prompt.len(), 1] {
+                let got = outcome(&mut network, &model.prompt, chunk);
+                assert!(got == want, "{}: seed {seed}", model.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn experts_multiplied_as_mxfp4_or_widened_first() {
+    for model in models() {
+        let want = plainest(&model);
+        let config = model.checkpoint.config();
+        let mut tensors = Tensors::read_checkpoint(model.folder());
+        let (latent, inner) = (config.moe.latent, config.moe.inner);
+        for layer in config.dense_layers..config.layers() {
+            for expert in 0..config.moe.experts {
+                for (matrix, packed, scales, shape) in [
+                    (
+                        "w1",
+                        ExpertPart::W1Packed,
+                        ExpertPart::W1Scale,
+                        [inner, latent],
+                    ),
+                    (
+                        "w3",
+                        ExpertPart::W3Packed,
+                        ExpertPart::W3Scale,
+                        [inner, latent],
+                    ),
+                    (
+                        "w2",
+                        ExpertPart::W2Packed,
+                        ExpertPart::W2Scale,
+                        [latent, inner],
+                    ),
+                ] {
+                    let mut wide = vec![f32::NAN; inner * latent];
+                    let packed = tensors.bytes(&names::expert(layer, expert, packed));
+                    let scales = tensors.bytes(&names::expert(layer, expert, scales));
+                    kernels::dequantise(Isa::portable(), packed, scales, &mut wide);
+                    let name = plain_expert(layer, expert, matrix);
+                    tensors.insert(&name, Tensor::f32(&shape, wide));
+                }
+            }
+        }
+        let mut network = in_memory(&model, &Arc::new(tensors), 3000, 1);
+        for chunk in [model.prompt.len(), 1] {
+            let got = outcome(&mut network, &model.prompt, chunk);
+            assert!(got == want, "{}", model.name);
+        }
+    }
+}
+
+#[test]
+fn a_pass_left_after_any_layer_and_taken_up_by_another_thread() {
+    for model in models() {
+        let want = plainest(&model);
+        let mut network = model.network(2, Isa::detect());
+        for left_after in 0..=network.layer_count() {
+            let mut state = network.new_state(model.prompt.len()).unwrap();
+            let (first, rest) = model.prompt.split_at(20);
+            network.feed(&mut state, first, Want::Nothing).unwrap();
+            let mut pass = network.begin(&mut state, rest, Want::All).unwrap();
+            while pass.layer() < left_after {
+                network.advance(&mut pass, &mut state).unwrap();
+            }
+            let resume = || {
+                while !network.advance(&mut pass, &mut state).unwrap() {}
+                let logits = network.finish(pass, &mut state).unwrap();
+                (
+                    logits.rows().map(bits).collect::<Vec<_>>(),
+                    state_bits(&state),
+                )
+            };
+            let (logits, state) = std::thread::scope(|scope| scope.spawn(resume).join().unwrap());
+            assert!(logits == want.logits[20..], "{} {left_after}", model.name);
+            assert!(state == want.state, "{} {left_after}", model.name);
+        }
+    }
+}
