@@ -94,7 +94,7 @@ impl Loop {
                 return Ok(Some(outcome));
             }
             // Keys first: they are few, and a person waits for them.
-            next = self.inputs.try_recv().ok().or_else(|| self.from_engine());
+            next = self.inputs.try_recv().ok().or_else(|| self.engine_message());
         }
         // What was taken last when the batch was full is not lost.
         match next {
@@ -103,7 +103,8 @@ impl Loop {
         }
     }
 
-    fn from_engine(&mut self) -> Option<Message> {
+    /// The next thing that the engine told, if there is one.
+    fn engine_message(&mut self) -> Option<Message> {
         match self.engine.events.try_recv() {
             Ok(event) => Some(Message::Engine(event)),
             Err(TryRecvError::Empty) => None,

@@ -100,7 +100,7 @@ pub const TABLE: &[Binding] = &[
     },
     Binding {
         label: "End, Ctrl-End",
-        help: "to the newest, and stay there (End: when no message is being written)",
+        help: "follow the end again; End where it moves no caret",
         keys: &[(KeyCode::End, CTRL, Action::Follow)],
     },
     Binding {

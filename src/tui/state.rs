@@ -216,7 +216,8 @@ impl State {
 
     /// Shows a message of the person's.
     pub fn show_user(&mut self, text: String) {
-        let line = text.lines().next().unwrap_or_default();
+        let line = text.lines().find(|line| !line.trim().is_empty());
+        let line = line.unwrap_or_default();
         self.about = glyph::fitted(line, 60);
         self.response.push(Kind::User, text);
     }

@@ -85,7 +85,11 @@ pub fn gone(state: &mut State) -> Vec<Effect> {
     match state.phase {
         // The last word came before.
         Phase::Stopped(_) => Vec::new(),
-        _ => stopped(state, "it ended without saying why".to_owned()),
+        _ => stopped(
+            state,
+            "its thread ended without saying why; what it printed is shown when you leave"
+                .to_owned(),
+        ),
     }
 }
 
@@ -163,7 +167,7 @@ fn stopped(state: &mut State, reason: String) -> Vec<Effect> {
     }
     state.response.push(
         Kind::Alarm,
-        format!("The engine has stopped: {reason}. The conversation stays readable; /quit or Ctrl-C leaves."),
+        format!("The engine has stopped: {reason}. The conversation stays readable; /quit leaves."),
     );
     state.telemetry.activity = Activity::Stopped;
     state.phase = Phase::Stopped(reason);

@@ -156,7 +156,7 @@ fn stop(state: &mut State) -> Vec<Effect> {
 
 /// One thing at a time: the answer, the message, the program.
 fn interrupt(state: &mut State, armed: bool) -> Vec<Effect> {
-    if armed || state.closing || matches!(state.phase, Phase::Stopped(_)) {
+    if armed || state.closing {
         return quit(state);
     }
     if state.busy() {

@@ -114,3 +114,6 @@ fn cancel(state: &mut State) -> Vec<Effect> {
     }
     vec![Effect::Send(Command::Cancel)]
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ pub fn view(state: &State, frame: &mut Frame) {
     };
     let screen = frame.area();
     let width = screen.width.min(80);
-    let lines = lines();
+    let lines = lines(width);
     let height = u16::try_from(lines.len() + 1)
         .unwrap_or(u16::MAX)
         .min(screen.height);
@@ -46,24 +46,25 @@ pub fn view(state: &State, frame: &mut Frame) {
     }
 }
 
-fn lines() -> Vec<(String, Role)> {
-    let mut lines = Vec::new();
-    for entry in commands::TABLE {
-        lines.push((
-            format!("  {:22} {}", entry.usage(), entry.help),
-            Role::Plain,
-        ));
+/// A name and what it does: beside each other, or below each other where that would cut it.
+fn entry(name: &str, help: &str, width: u16) -> Vec<(String, Role)> {
+    match width >= 80 {
+        true => vec![(format!("  {name:22} {help}"), Role::Plain)],
+        false => vec![
+            (format!(" {name}"), Role::Strong),
+            (format!("   {help}"), Role::Plain),
+        ],
     }
-    lines.push((
-        format!("  {:22} text that starts with a slash", "//text"),
-        Role::Plain,
-    ));
-    lines.push((String::new(), Role::Plain));
-    for binding in keys::TABLE {
-        lines.push((
-            format!("  {:22} {}", binding.label, binding.help),
-            Role::Plain,
-        ));
-    }
-    lines
+}
+
+fn lines(width: u16) -> Vec<(String, Role)> {
+    let commands = commands::TABLE
+        .iter()
+        .flat_map(|command| entry(&command.usage(), command.help, width));
+    let slashes = entry("//text", "text that starts with a slash", width);
+    let keys = keys::TABLE
+        .iter()
+        .flat_map(|binding| entry(binding.label, binding.help, width));
+    let gap = [(String::new(), Role::Plain)];
+    commands.chain(slashes).chain(gap).chain(keys).collect()
 }

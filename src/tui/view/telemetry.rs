@@ -110,6 +110,8 @@ fn side(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
 
 /// Three columns in each of two rows.
 fn two_rows(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
+    // Where the columns start, in eightieths: the second has the longest text.
+    const STARTS: [u16; 4] = [0, 26, 56, 80];
     let plain = Role::Plain;
     let rows = [
         [
@@ -120,16 +122,12 @@ fn two_rows(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
         [
             (format!("experts retained {}", figures.retained), plain),
             (format!("expert drops {}", figures.drops), drops(state)),
-            (
-                format!("tokens/s {}, GB {}", figures.rate, figures.memory),
-                plain,
-            ),
+            (format!("memory GB {}", figures.memory), plain),
         ],
     ];
     for (row, cells) in area.rows().zip(rows) {
-        for (column, (text, role)) in (0..).zip(cells) {
-            let left = row.width * column / 3;
-            let right = row.width * (column + 1) / 3;
+        for (column, (text, role)) in STARTS.windows(2).zip(cells) {
+            let [left, right] = [column[0], column[1]].map(|start| row.width * start / 80);
             let cell = Rect {
                 x: row.x + left + 1,
                 width: right - left - 1,

@@ -2,6 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
 
 use super::super::glyph::{fitted, width};
 use super::super::state::State;
@@ -47,22 +48,16 @@ pub fn view(state: &State, frame: &mut Frame, area: Rect, title: Title<'_>) {
         "" => String::new(),
         about => fitted(&format!("{about} "), room),
     };
-    let theme = state.theme;
-    let buffer = frame.buffer_mut();
-    buffer.set_string(row.x, row.y, "─".repeat(columns), theme.style(Role::Quiet));
-    let (x, _) = buffer.set_stringn(
-        row.x + 2,
-        row.y,
-        &name,
-        columns.saturating_sub(2),
-        theme.style(role),
-    );
-    buffer.set_string(x, row.y, about, theme.style(Role::Quiet));
-    let right = columns.saturating_sub(width(&badge) + 1);
-    buffer.set_string(
-        row.x + u16::try_from(right).unwrap_or(0),
-        row.y,
-        badge,
-        theme.style(Role::Strong),
-    );
+    let used = 2 + width(&name) + width(&about) + width(&badge) + 1;
+    let rule = "─".repeat(columns.saturating_sub(used));
+    let style = |role| state.theme.style(role);
+    let line = Line::from(vec![
+        Span::styled("──", style(Role::Quiet)),
+        Span::styled(name, style(role)),
+        Span::styled(about, style(Role::Quiet)),
+        Span::styled(rule, style(Role::Quiet)),
+        Span::styled(badge, style(Role::Strong)),
+        Span::styled("─", style(Role::Quiet)),
+    ]);
+    frame.buffer_mut().set_line(row.x, row.y, &line, row.width);
 }

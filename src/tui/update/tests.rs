@@ -1,0 +1,569 @@
+//! Sessions as lists of messages: what a person types, what the engine tells, what comes of it.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::{Activity, Ended, Event, ModelFacts, Telemetry, TurnFacts};
+use crate::text::{Channel, Effort, Message as Said};
+use crate::tui::log::Kind;
+use crate::tui::theme::Theme;
+
+const CTRL: KeyModifiers = KeyModifiers::CONTROL;
+
+fn loading() -> State {
+    State::new((80, 24), Theme::Ansi)
+}
+
+fn ready_event(messages: Vec<Said>) -> Event {
+    Event::Ready {
+        model: ModelFacts {
+            name: "model".to_owned(),
+            demo: false,
+            layers: 93,
+            context: 8192,
+        },
+        messages,
+        effort: Some(Effort::Max),
+    }
+}
+
+fn idle() -> State {
+    let mut state = loading();
+    tell(&mut state, ready_event(Vec::new()));
+    state
+}
+
+fn tell(state: &mut State, event: Event) -> Vec<Effect> {
+    update(state, Message::Engine(event))
+}
+
+fn press(state: &mut State, code: KeyCode, modifiers: KeyModifiers) -> Vec<Effect> {
+    update(state, Message::Key(KeyEvent::new(code, modifiers)))
+}
+
+fn typed(state: &mut State, text: &str) {
+    for c in text.chars() {
+        assert_eq!(press(state, KeyCode::Char(c), KeyModifiers::NONE), []);
+    }
+}
+
+fn enter(state: &mut State, text: &str) -> Vec<Effect> {
+    typed(state, text);
+    press(state, KeyCode::Enter, KeyModifiers::NONE)
+}
+
+fn started(user: &str) -> Event {
+    Event::TurnStarted {
+        user: user.to_owned(),
+        prompt_tokens: 12,
+    }
+}
+
+fn delta(channel: Channel, text: &str) -> Event {
+    Event::Delta {
+        channel: Some(channel),
+        text: text.to_owned(),
+    }
+}
+
+fn ended(ended: Ended) -> Event {
+    Event::TurnEnded(TurnFacts {
+        ended,
+        think_tokens: 1,
+        response_tokens: 2,
+        seconds_prefill: 1.0,
+        seconds_decode: 2.0,
+        positions: 15,
+    })
+}
+
+/// A screen in the middle of an answer.
+fn answering() -> State {
+    let mut state = idle();
+    enter(&mut state, "hello");
+    tell(&mut state, started("hello"));
+    tell(&mut state, delta(Channel::Think, "hm"));
+    tell(&mut state, delta(Channel::Response, "Hi"));
+    state
+}
+
+fn texts(log: &crate::tui::log::Log) -> Vec<(Kind, &str)> {
+    log.blocks()
+        .iter()
+        .map(|block| (block.kind, block.text.as_str()))
+        .collect()
+}
+
+fn sent(command: Command) -> Vec<Effect> {
+    vec![Effect::Send(command)]
+}
+
+#[test]
+fn a_message_is_sent_shown_and_answered_in_both_panes() {
+    let mut state = idle();
+    assert_eq!(
+        enter(&mut state, "hello"),
+        sent(Command::Send("hello".to_owned()))
+    );
+    assert!(state.draft.is_empty());
+    assert_eq!(state.doing(), "sending");
+    tell(&mut state, started("hello"));
+    assert_eq!(state.doing(), "reading the prompt – of 12, 0 s");
+    update(
+        &mut state,
+        Message::Telemetry(Telemetry {
+            activity: Activity::Prefill { done: 3, of: 12 },
+            ..Telemetry::default()
+        }),
+    );
+    update(&mut state, Message::Now(Duration::from_secs(5)));
+    assert_eq!(state.doing(), "reading the prompt 3 of 12, 5 s");
+    tell(&mut state, delta(Channel::Think, "hm"));
+    assert_eq!(state.doing(), "thinking, 5 s");
+    for text in ["H", "i", ""] {
+        tell(&mut state, delta(Channel::Response, text));
+    }
+    assert_eq!(state.doing(), "answering, 5 s");
+    tell(&mut state, ended(Ended::Finished));
+    assert_eq!(state.doing(), "idle");
+    assert_eq!(
+        texts(&state.think),
+        [(Kind::Heading, "on: hello"), (Kind::Think, "hm")]
+    );
+    let response = texts(&state.response);
+    assert_eq!(response[..2], [(Kind::User, "hello"), (Kind::Answer, "Hi")]);
+    assert_eq!(response[2].0, Kind::Notice);
+    assert_eq!(state.telemetry.positions.0, 15);
+}
+
+#[test]
+fn nothing_is_lost_when_a_message_cannot_be_sent() {
+    for mut state in [loading(), answering()] {
+        assert_eq!(enter(&mut state, "later"), []);
+        assert_eq!(state.draft.text(), "later");
+        assert!(state.hint.is_some());
+    }
+    let mut state = idle();
+    enter(&mut state, "//etc");
+    typed(&mut state, "more");
+    tell(&mut state, Event::Refused("not now".to_owned()));
+    assert_eq!(state.draft.text(), "//etc\nmore");
+    assert_eq!(state.hint.as_deref(), Some("not now"));
+    assert_eq!(state.phase, Phase::Idle);
+}
+
+#[test]
+fn a_message_refused_and_taken_after_all_is_not_sent_twice() {
+    let mut state = idle();
+    enter(&mut state, "hello");
+    tell(&mut state, Event::Refused("no turn runs".to_owned()));
+    assert_eq!(state.draft.text(), "hello");
+    tell(&mut state, started("hello"));
+    assert!(state.draft.is_empty());
+}
+
+#[test]
+fn an_empty_message_is_not_sent() {
+    let mut state = idle();
+    assert_eq!(enter(&mut state, " \t "), []);
+    assert_eq!(state.phase, Phase::Idle);
+}
+
+#[test]
+fn new_lines_and_pastes_do_not_send() {
+    let mut state = idle();
+    typed(&mut state, "a");
+    assert_eq!(press(&mut state, KeyCode::Enter, KeyModifiers::ALT), []);
+    assert_eq!(press(&mut state, KeyCode::Char('j'), CTRL), []);
+    assert_eq!(
+        update(&mut state, Message::Paste("b\r\nc\r".to_owned())),
+        []
+    );
+    assert_eq!(state.draft.text(), "a\n\nb\nc\n");
+    let effects = press(&mut state, KeyCode::Enter, KeyModifiers::NONE);
+    assert_eq!(effects, sent(Command::Send("a\n\nb\nc\n".to_owned())));
+}
+
+#[test]
+fn a_command_typed_in_full_runs_at_the_first_enter() {
+    let mut state = idle();
+    assert_eq!(enter(&mut state, "/reset"), sent(Command::Reset));
+    assert_eq!(
+        enter(&mut state, "/effort low"),
+        sent(Command::Effort(Effort::Low))
+    );
+    assert_eq!(enter(&mut state, "/think off"), sent(Command::Think(false)));
+    assert_eq!(enter(&mut state, "/help"), []);
+    assert!(state.help.is_some());
+    press(&mut state, KeyCode::Esc, KeyModifiers::NONE);
+    assert_eq!(state.help, None);
+    assert_eq!(enter(&mut state, "/quit"), sent(Command::Quit));
+}
+
+#[test]
+fn a_part_of_a_command_is_completed_and_no_command_is_explained() {
+    let mut state = idle();
+    assert_eq!(enter(&mut state, "/ef"), []);
+    assert_eq!(state.draft.text(), "/effort ");
+    press(&mut state, KeyCode::Down, KeyModifiers::NONE);
+    press(&mut state, KeyCode::Tab, KeyModifiers::NONE);
+    assert_eq!(state.draft.text(), "/effort high");
+    state.draft.clear();
+    assert_eq!(enter(&mut state, "/etc/hosts"), []);
+    assert_eq!(state.draft.text(), "/etc/hosts");
+    assert!(
+        state
+            .hint
+            .as_deref()
+            .is_some_and(|hint| hint.contains("//etc/hosts"))
+    );
+    state.draft.clear();
+    assert_eq!(
+        enter(&mut state, "//etc"),
+        sent(Command::Send("/etc".to_owned()))
+    );
+}
+
+#[test]
+fn quit_works_while_the_model_is_busy_and_at_once_when_asked_twice() {
+    let mut state = answering();
+    assert_eq!(
+        enter(&mut state, "/quit"),
+        [Effect::Send(Command::Cancel), Effect::Send(Command::Quit)]
+    );
+    assert_eq!(state.doing(), "closing");
+    let mut patient = state.clone();
+    tell(&mut patient, ended(Ended::Cancelled));
+    assert_eq!(
+        tell(&mut patient, Event::Stopped(None)),
+        [Effect::Exit(Outcome::Done)]
+    );
+    assert_eq!(
+        press(&mut state, KeyCode::Char('c'), CTRL),
+        [Effect::Exit(Outcome::Done)]
+    );
+}
+
+#[test]
+fn reset_while_busy_leaves_nothing_but_the_system_message() {
+    let mut state = answering();
+    assert_eq!(enter(&mut state, "/reset"), sent(Command::Reset));
+    assert!(state.doing().starts_with("cancelling"));
+    tell(&mut state, ended(Ended::Cancelled));
+    tell(
+        &mut state,
+        Event::Reset {
+            messages: vec![Said::system("be brief")],
+        },
+    );
+    assert_eq!(
+        texts(&state.response),
+        [(Kind::Notice, "system message: be brief")]
+    );
+    assert_eq!(texts(&state.think), []);
+    assert_eq!(state.phase, Phase::Idle);
+}
+
+#[test]
+fn escape_and_interrupt_stop_one_thing_at_a_time() {
+    let mut state = answering();
+    assert_eq!(
+        press(&mut state, KeyCode::Esc, KeyModifiers::NONE),
+        sent(Command::Cancel)
+    );
+    assert_eq!(press(&mut state, KeyCode::Esc, KeyModifiers::NONE), []);
+    tell(&mut state, ended(Ended::Cancelled));
+    typed(&mut state, "draft");
+    assert_eq!(press(&mut state, KeyCode::Char('c'), CTRL), []);
+    assert!(state.draft.is_empty());
+    press(&mut state, KeyCode::Char('u'), CTRL);
+    assert_eq!(state.draft.text(), "draft", "undo brings it back");
+    press(&mut state, KeyCode::Char('c'), CTRL);
+    assert_eq!(
+        press(&mut state, KeyCode::Char('c'), CTRL),
+        sent(Command::Quit)
+    );
+}
+
+#[test]
+fn interrupt_cancels_a_running_turn_before_it_leaves() {
+    let mut state = answering();
+    let mut interrupt = || press(&mut state, KeyCode::Char('c'), CTRL);
+    assert_eq!(interrupt(), sent(Command::Cancel));
+    assert_eq!(interrupt(), []);
+    assert_eq!(
+        interrupt(),
+        [Effect::Send(Command::Cancel), Effect::Send(Command::Quit)]
+    );
+}
+
+#[test]
+fn end_of_input_leaves_only_when_nothing_is_written() {
+    let mut state = idle();
+    typed(&mut state, "ab");
+    press(&mut state, KeyCode::Home, KeyModifiers::NONE);
+    assert_eq!(press(&mut state, KeyCode::Char('d'), CTRL), []);
+    assert_eq!(state.draft.text(), "b");
+    press(&mut state, KeyCode::Char('d'), CTRL);
+    assert_eq!(
+        press(&mut state, KeyCode::Char('d'), CTRL),
+        sent(Command::Quit)
+    );
+}
+
+#[test]
+fn one_key_cycles_the_effort_from_what_was_asked_last() {
+    let mut state = idle();
+    let mut cycle = || press(&mut state, KeyCode::Char('t'), CTRL);
+    assert_eq!(cycle(), sent(Command::Think(false)));
+    assert_eq!(
+        cycle(),
+        [
+            Effect::Send(Command::Think(true)),
+            Effect::Send(Command::Effort(Effort::Low))
+        ]
+    );
+    assert_eq!(cycle(), sent(Command::Effort(Effort::High)));
+    assert_eq!(
+        state.thinking,
+        Some(Some(Effort::Max)),
+        "not before it is told"
+    );
+    for thinking in [
+        None,
+        Some(Effort::Max),
+        Some(Effort::Low),
+        Some(Effort::High),
+    ] {
+        tell(&mut state, Event::ThinkingIs(thinking));
+    }
+    assert_eq!(
+        (state.thinking, state.asked),
+        (Some(Some(Effort::High)), None)
+    );
+}
+
+#[test]
+fn reading_back_is_not_disturbed_and_end_follows_again() {
+    let mut state = answering();
+    tell(&mut state, delta(Channel::Response, &"line\n".repeat(50)));
+    press(&mut state, KeyCode::PageUp, KeyModifiers::NONE);
+    let top = state.response.visible()[0];
+    tell(&mut state, delta(Channel::Response, "more\nand more\n"));
+    assert_eq!(state.response.visible()[0], top);
+    assert!(state.response.unseen());
+    update(&mut state, Message::Resize(100, 30));
+    assert_eq!(state.response.visible()[0], top);
+    press(&mut state, KeyCode::End, KeyModifiers::NONE);
+    assert!(state.response.follows() && !state.response.unseen());
+}
+
+#[test]
+fn tab_moves_the_keys_and_typing_brings_them_back() {
+    let mut state = answering();
+    tell(&mut state, delta(Channel::Think, &"thought\n".repeat(50)));
+    for focus in [
+        Focus::Response,
+        Focus::Think,
+        Focus::Message,
+        Focus::Response,
+        Focus::Think,
+    ] {
+        press(&mut state, KeyCode::Tab, KeyModifiers::NONE);
+        assert_eq!(state.focus, focus);
+    }
+    press(&mut state, KeyCode::Up, KeyModifiers::NONE);
+    assert!(!state.think.follows() && state.response.follows());
+    typed(&mut state, "x");
+    assert_eq!(
+        (state.focus, state.draft.text().as_str()),
+        (Focus::Message, "x")
+    );
+}
+
+#[test]
+fn an_engine_that_ends_leaves_the_conversation_on_the_screen() {
+    let lost = Message::EngineGone;
+    let said = Message::Engine(Event::Stopped(Some("disk gone".to_owned())));
+    for message in [lost, said] {
+        let mut state = answering();
+        assert_eq!(update(&mut state, message), []);
+        assert_eq!(state.doing(), "engine stopped");
+        let texts = texts(&state.response);
+        assert_eq!(texts[..2], [(Kind::User, "hello"), (Kind::Answer, "Hi")]);
+        assert!(texts[2].0 == Kind::Alarm && texts[2].1.starts_with("The engine has stopped: "));
+        // The channel that closes after the last word says nothing new.
+        assert_eq!(update(&mut state, Message::EngineGone), []);
+        assert_eq!(enter(&mut state, "more"), []);
+        assert_eq!(state.draft.text(), "more");
+        state.draft.clear();
+        let effects = enter(&mut state, "/quit");
+        assert!(matches!(
+            &effects[..],
+            [Effect::Exit(Outcome::EngineFailed(_))]
+        ));
+    }
+}
+
+#[test]
+fn a_message_on_its_way_when_the_engine_ends_comes_back() {
+    let mut state = idle();
+    enter(&mut state, "hello");
+    update(&mut state, Message::EngineGone);
+    assert_eq!(state.draft.text(), "hello");
+}
+
+#[test]
+fn every_end_of_a_turn_says_what_it_was() {
+    for (end, kind, word) in [
+        (Ended::Cancelled, Kind::Notice, "stopped by you"),
+        (Ended::Length, Kind::Alarm, "context is full"),
+        (Ended::Malformed("no end".to_owned()), Kind::Alarm, "no end"),
+        (
+            Ended::Failed("expert 7".to_owned()),
+            Kind::Alarm,
+            "expert 7",
+        ),
+    ] {
+        let mut state = answering();
+        tell(&mut state, ended(end));
+        let last = *texts(&state.response).last().unwrap();
+        assert!(last.0 == kind && last.1.contains(word), "{last:?}");
+        assert_eq!(state.phase, Phase::Idle);
+    }
+}
+
+#[test]
+fn a_history_is_shown_with_its_reasoning() {
+    let mut state = loading();
+    let history = vec![
+        Said::user("one\ntwo"),
+        Said::assistant(Some("hm".to_owned()), "1"),
+        Said::user("three"),
+        Said::assistant(None, "3"),
+    ];
+    tell(&mut state, ready_event(history));
+    let expected = [
+        (Kind::User, "one\ntwo"),
+        (Kind::Answer, "1"),
+        (Kind::User, "three"),
+        (Kind::Answer, "3"),
+    ];
+    assert_eq!(texts(&state.response), expected);
+    assert_eq!(
+        texts(&state.think),
+        [(Kind::Heading, "on: one"), (Kind::Think, "hm")]
+    );
+}
+
+#[test]
+fn signals_save_then_leave() {
+    assert_eq!(
+        update(&mut answering(), Message::Terminate),
+        [
+            Effect::Send(Command::Cancel),
+            Effect::Send(Command::Quit),
+            Effect::Exit(Outcome::Interrupted)
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_drawn_when_nothing_changed() {
+    let mut state = idle();
+    let quiet = |state: &mut State, message| {
+        state.dirty = false;
+        update(state, message);
+        !state.dirty
+    };
+    let telemetry = state.telemetry.clone();
+    assert!(quiet(&mut state, Message::Telemetry(telemetry)));
+    assert!(quiet(&mut state, Message::Now(Duration::from_secs(9))));
+    let mut state = answering();
+    assert!(quiet(&mut state, Message::Now(Duration::from_millis(400))));
+    assert!(!quiet(
+        &mut state,
+        Message::Now(Duration::from_millis(1100))
+    ));
+}
+
+/// Anything that can happen, with more of what matters.
+fn anything() -> impl Strategy<Value = Message> {
+    let key = prop_oneof![
+        any::<char>().prop_map(KeyCode::Char),
+        prop::sample::select(vec![
+            KeyCode::Enter,
+            KeyCode::Esc,
+            KeyCode::Tab,
+            KeyCode::Backspace,
+            KeyCode::Up,
+            KeyCode::Down,
+            KeyCode::PageUp,
+            KeyCode::PageDown,
+            KeyCode::Home,
+            KeyCode::End,
+            KeyCode::F(1),
+            KeyCode::Char('c'),
+            KeyCode::Char('/'),
+            KeyCode::Char('e'),
+        ]),
+    ];
+    let modifiers = prop::sample::select(vec![KeyModifiers::NONE, CTRL, KeyModifiers::ALT]);
+    let event = prop_oneof![
+        Just(ready_event(vec![Said::user("q")])),
+        any::<String>().prop_map(|user| started(&user)),
+        any::<String>().prop_map(|text| delta(Channel::Think, &text)),
+        any::<String>().prop_map(|text| delta(Channel::Response, &text)),
+        any::<String>().prop_map(|text| delta(Channel::Tools, &text)),
+        Just(Event::Delta {
+            channel: None,
+            text: String::new()
+        }),
+        Just(ended(Ended::Finished)),
+        Just(ended(Ended::Cancelled)),
+        Just(Event::Reset {
+            messages: Vec::new()
+        }),
+        Just(Event::ThinkingIs(None)),
+        Just(Event::Refused("no".to_owned())),
+        Just(Event::Warning("careful".to_owned())),
+        Just(Event::Stopped(None)),
+    ];
+    prop_oneof![
+        8 => (key, modifiers).prop_map(|(code, modifiers)| Message::Key(KeyEvent::new(code, modifiers))),
+        6 => event.prop_map(Message::Engine),
+        2 => (0_u16..250, 0_u16..80).prop_map(|(width, height)| Message::Resize(width, height)),
+        1 => any::<String>().prop_map(Message::Paste),
+        1 => Just(Message::EngineGone),
+    ]
+}
+
+proptest! {
+    /// In any order nothing panics, no text that came is lost, and what is visible fits.
+    #[test]
+    fn any_messages_in_any_order(messages in prop::collection::vec(anything(), 0..60)) {
+        let mut state = loading();
+        let mut heard = String::new();
+        for message in messages {
+            match &message {
+                Message::Engine(Event::Delta { channel: Some(Channel::Response), text }) => heard.push_str(text),
+                Message::Engine(Event::Reset { .. }) => heard.clear(),
+                _ => {}
+            }
+            update(&mut state, message);
+            if let Some(areas) = state.areas() {
+                let rows = usize::from(crate::tui::layout::body(areas.response).height);
+                prop_assert!(state.response.visible().len() <= rows);
+            }
+        }
+        let shown: String = texts(&state.response)
+            .into_iter()
+            .filter(|(kind, _)| *kind == Kind::Answer)
+            .map(|(_, text)| text)
+            .collect();
+        prop_assert_eq!(shown, heard);
+    }
+}

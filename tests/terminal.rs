@@ -1,0 +1,365 @@
+//! Whole sessions in a real terminal: a pseudo-terminal, a parser that knows what it shows, and the settings of the
+//! terminal before and after.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use portable_pty::{
+    Child, CommandBuilder, ExitStatus, MasterPty, PtySize, SlavePty, native_pty_system,
+};
+use rustix::fs::OFlags;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+/// Far more than anything here takes; only a failure waits so long.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The screen on a scripted engine, built as these tests are.
+fn scripted() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let profile = test.parent().unwrap().parent().unwrap();
+        let release = profile.ends_with("release");
+        let built = std::process::Command::new(env!("CARGO"))
+            .args([
+                "build",
+                "--quiet",
+                "--offline",
+                "--example",
+                "scripted_screen",
+            ])
+            .args(release.then_some("--release"))
+            .arg("--target-dir")
+            .arg(profile.parent().unwrap())
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status();
+        assert!(built.unwrap().success());
+        profile.join("examples/scripted_screen")
+    })
+}
+
+/// What the terminal shows, and whether it shows something new.
+struct Shown {
+    parser: Mutex<vt100::Parser>,
+    news: Condvar,
+}
+
+fn cells(n: u16) -> NonZero<u16> {
+    NonZero::new(n).unwrap()
+}
+
+/// A program in a terminal.
+struct Session {
+    master: Box<dyn MasterPty + Send>,
+    /// Kept open, so that the settings can be read after the program has ended.
+    _slave: Box<dyn SlavePty + Send>,
+    writer: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    id: Pid,
+    shown: Arc<Shown>,
+    before: String,
+}
+
+impl Session {
+    fn start(program: &Path, arguments: &[&str], (columns, rows): (u16, u16)) -> Self {
+        let size = PtySize {
+            rows,
+            cols: columns,
+            pixel_width: 0,
+            pixel_height: 0,
+        };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let before = format!("{:?}", pair.master.get_termios().unwrap());
+        let mut command = CommandBuilder::new(program);
+        command.args(arguments);
+        command.env("TERM", "xterm-256color");
+        command.env("RUST_BACKTRACE", "0");
+        let child = pair.slave.spawn_command(command).unwrap();
+        let id = i32::try_from(child.process_id().unwrap()).unwrap();
+        let shown = Arc::new(Shown {
+            parser: Mutex::new(vt100::Parser::new(cells(rows), cells(columns), 0)),
+            news: Condvar::new(),
+        });
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let parsed = Arc::clone(&shown);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(n @ 1..) = reader.read(&mut bytes) {
+                parsed.parser.lock().unwrap().process(&bytes[..n]);
+                parsed.news.notify_all();
+            }
+        });
+        Self {
+            writer: pair.master.take_writer().unwrap(),
+            master: pair.master,
+            _slave: pair.slave,
+            child,
+            id: Pid::from_raw(id).unwrap(),
+            shown,
+            before,
+        }
+    }
+
+    fn scripted(pace: &str) -> Self {
+        let session = Self::start(scripted(), &[pace], (80, 24));
+        session.wait_for("idle");
+        session
+    }
+
+    fn send(&mut self, bytes: &str) {
+        self.writer.write_all(bytes.as_bytes()).unwrap();
+        self.writer.flush().unwrap();
+    }
+
+    /// Waits until the terminal is as `wanted`.
+    fn wait(&self, what: &str, wanted: impl Fn(&vt100::Screen) -> bool) {
+        let deadline = Instant::now() + DEADLINE;
+        let mut parser = self.shown.parser.lock().unwrap();
+        while !wanted(parser.screen()) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let contents = parser.screen().contents();
+            assert!(
+                !left.is_zero(),
+                "waited for {what}; the screen is\n{contents}"
+            );
+            parser = self.shown.news.wait_timeout(parser, left).unwrap().0;
+        }
+    }
+
+    fn wait_for(&self, text: &str) {
+        self.wait(text, |screen| screen.contents().contains(text));
+    }
+
+    fn contents(&self) -> String {
+        self.shown.parser.lock().unwrap().screen().contents()
+    }
+
+    fn settings(&self) -> String {
+        format!("{:?}", self.master.get_termios().unwrap())
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(self.id, signal).unwrap();
+    }
+
+    fn resize(&self, columns: u16, rows: u16) {
+        let mut parser = self.shown.parser.lock().unwrap();
+        parser.screen_mut().set_size(cells(rows), cells(columns));
+        drop(parser);
+        let size = PtySize {
+            rows,
+            cols: columns,
+            pixel_width: 0,
+            pixel_height: 0,
+        };
+        self.master.resize(size).unwrap();
+    }
+
+    /// Waits for the end, and checks that the terminal is as it was. The exit code, and what is left on the screen.
+    fn end(mut self) -> (u32, String) {
+        let deadline = Instant::now() + DEADLINE;
+        let status: ExitStatus = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > deadline {
+                self.child.kill().unwrap();
+                panic!("it did not end; the screen is\n{}", self.contents());
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(self.settings(), self.before, "the settings of the terminal");
+        // What the program wrote last may still be on its way; this comes behind it.
+        let mut terminal = std::fs::OpenOptions::new()
+            .write(true)
+            .custom_flags(OFlags::NOCTTY.bits().cast_signed())
+            .open(self.master.tty_name().unwrap())
+            .unwrap();
+        terminal.write_all(b"\r\nTHE-END").unwrap();
+        self.wait_for("THE-END");
+        self.wait("a normal terminal", |screen| {
+            !screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste()
+        });
+        (status.exit_code(), self.contents())
+    }
+}
+
+/// The session that every screen must play, whatever engine it has.
+fn whole_session(mut session: Session) {
+    session.wait_for("effort max");
+    session.send("hello there\r");
+    // The message, in the response pane.
+    session.wait_for("> hello there");
+    // Reasoning and answer, and the figures of the turn.
+    session.wait_for("# on: hello there");
+    session.wait_for("of answer; first after");
+    session.wait_for("idle");
+    session.send("\x14");
+    session.wait_for("thinking off");
+    session.send("/effort low\r");
+    session.wait_for("effort low");
+    session.send("/reset\r");
+    session.wait_for("The conversation starts anew.");
+    assert!(!session.contents().contains("hello there"));
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn a_whole_session_on_a_script() {
+    whole_session(Session::scripted("2"));
+}
+
+#[test]
+fn a_whole_session_on_the_demo_model() {
+    let Some(program) = option_env!("CARGO_BIN_EXE_k3-tui") else {
+        println!("NOT RUN: there is no k3-tui yet");
+        return;
+    };
+    whole_session(Session::start(Path::new(program), &["--demo"], (80, 24)));
+}
+
+#[test]
+fn quit_works_while_the_model_is_busy() {
+    let mut session = Session::scripted("2");
+    session.send("hold\r");
+    session.wait_for("answering");
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn reset_while_busy_cancels_first() {
+    let mut session = Session::scripted("2");
+    session.send("hold\r");
+    session.wait_for("answering");
+    session.send("/reset\r");
+    session.wait_for("The conversation starts anew.");
+    session.send("again\r");
+    session.wait_for("You wrote: again.");
+    session.send("\x03\x03\x04");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn a_signal_gives_the_terminal_back() {
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let mut session = Session::scripted("2");
+        session.send("hold\r");
+        session.wait_for("answering");
+        session.signal(signal);
+        assert_eq!(session.end().0, 5, "{signal:?}");
+    }
+}
+
+#[test]
+fn a_panic_in_the_engine_leaves_the_conversation_and_its_words_for_later() {
+    let mut session = Session::scripted("2");
+    session.send("panic\r");
+    session.wait_for("The engine has stopped");
+    let contents = session.contents();
+    assert!(contents.contains("You wrote: panic."), "{contents}");
+    assert!(!contents.contains("planted"), "{contents}");
+    session.send("/quit\r");
+    let (code, left) = session.end();
+    assert_eq!(code, 1);
+    assert!(left.contains("planted in the engine's thread"), "{left}");
+}
+
+#[test]
+fn an_engine_that_stops_is_reported_at_the_end() {
+    let mut session = Session::scripted("2");
+    session.send("stop\r");
+    session.wait_for("The engine has stopped: the script says so.");
+    session.send("\x04");
+    let (code, left) = session.end();
+    assert_eq!(code, 1);
+    assert!(
+        left.contains("the engine stopped: the script says so"),
+        "{left}"
+    );
+}
+
+#[test]
+fn a_dropped_expert_is_on_the_first_row() {
+    let mut session = Session::scripted("2");
+    session.send("drop\r");
+    session.wait_for("!! 1 expert could not be read");
+    session.wait_for("cut: an expert of layer 47");
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn escape_characters_of_the_model_are_shown_not_obeyed() {
+    let mut session = Session::scripted("2");
+    session.send("escape\r");
+    session.wait_for("before ␛[2J␛[31m␇ ␛]0;title␇ after");
+    session.send("/quit\r");
+    session.end();
+}
+
+#[test]
+fn a_paste_of_several_lines_is_not_sent() {
+    let mut session = Session::scripted("2");
+    session.send("\x1b[200~one\r\ntwo\x1b[201~");
+    session.wait_for("> one");
+    session.wait_for("  two");
+    session.wait_for("idle");
+    session.send("\r");
+    session.wait_for("You wrote: one");
+    session.send("/quit\r");
+    session.end();
+}
+
+#[test]
+fn sizes_may_change_at_any_time() {
+    let mut session = Session::scripted("2");
+    session.send("long\r");
+    for (columns, rows) in [(200, 60), (30, 5), (40, 10), (1, 1), (120, 40)] {
+        session.resize(columns, rows);
+    }
+    session.wait_for("Telemetry");
+    session.wait_for("79: streaming 漢字");
+    session.resize(30, 5);
+    session.wait_for("too small");
+    session.resize(80, 24);
+    session.wait_for("79: streaming 漢字");
+    session.send("/quit\r");
+    session.end();
+}
+
+#[test]
+fn a_sleep_gives_the_terminal_back_and_takes_it_again() {
+    let mut session = Session::scripted("2");
+    session.send("hello\r");
+    session.wait_for("of answer; first after");
+    session.send("\x1a");
+    session.wait("a normal terminal", |screen| !screen.alternate_screen());
+    // Not before it sleeps: told to go on too early it would sleep on.
+    let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(session.id), stopped).unwrap();
+    assert_eq!(session.settings(), session.before);
+    session.signal(Signal::CONT);
+    session.wait_for("You wrote: hello.");
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn without_a_terminal_it_is_refused_at_once() {
+    let output = std::process::Command::new(scripted())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("`k3 chat` works without one"), "{said}");
+    assert!(output.stdout.is_empty());
+}
