@@ -1,4 +1,4 @@
-"""Greedy completions from the exported bytes, through the NumPy reference of `fixtures/`; prints a table. Trains nothing."""
+"""Greedy completions of the exported model through the NumPy reference of `fixtures/`, as a table. Trains nothing."""
 
 import argparse
 import copy

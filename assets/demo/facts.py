@@ -19,40 +19,48 @@ def fact(topic: str, gist: str, answer: str, nouns: str, asks: str, must: str) -
     return Fact(topic, gist, answer, split(nouns), split(asks), split(must))
 
 
-FRAMES = """
-what is {n}|what's {n}|what is {n} for|what does {n} mean|what do you know about {n}|what about {n}|explain {n}
-explain {n} to me|can you explain {n}|could you explain {n} please|tell me about {n}|tell me more about {n}
-please tell me what {n} is|describe {n}|define {n}|{n}|{n} please|i want to know about {n}|i do not understand {n}
-i don't get {n}|help me understand {n}|how does {n} work|how do you explain {n}|what exactly is {n}
-so what is {n}|and {n}|i have a question about {n}|what is meant by {n}|give me a short description of {n}
-do you know {n}|i would like to understand {n}|what should i know about {n}|question: {n}|talk about {n}
-""".replace("\n", "|").strip("|").split("|")
+FRAMES = (
+    "what is {n}|what's {n}|what is {n} for|what does {n} mean|what do you know about {n}|what about {n}|explain {n}|"
+    "explain {n} to me|can you explain {n}|could you explain {n} please|tell me about {n}|tell me more about {n}|"
+    "please tell me what {n} is|describe {n}|define {n}|{n}|{n} please|i want to know about {n}|"
+    "i do not understand {n}|i don't get {n}|help me understand {n}|how does {n} work|how do you explain {n}|"
+    "what exactly is {n}|so what is {n}|and {n}|i have a question about {n}|what is meant by {n}|"
+    "give me a short description of {n}|do you know {n}|i would like to understand {n}|what should i know about {n}|"
+    "question: {n}|talk about {n}"
+).split("|")
 
 FACTS = [
     fact("k3-tui", "a terminal chat that streams Kimi K3 from disk",
          "k3-tui is a terminal chat for Kimi K3. It streams the model from disk, so that it runs on a home computer.",
          "k3-tui|this program|this app|the k3-tui program|this tool|k3 tui",
-         "what is this|what does this program do|what am i looking at|where am i|what is this thing|what can this program do|why should i use this program",
+         "what is this|what does this program do|what am i looking at|where am i|what is this thing|"
+         "what can this program do|why should i use this program",
          "terminal|streams"),
     fact("Kimi K3", "2.78 trillion parameters, 1.56 TB on disk",
          "Kimi K3 is a language model of 2.78 trillion parameters. It takes 1.56 TB on disk.",
          "kimi k3|the real kimi k3|the real model|the big model|the full model",
-         "how big is kimi k3|how large is kimi k3|how many parameters does kimi k3 have|how much disk does kimi k3 take|what size is kimi k3|how many terabytes is kimi k3",
+         "how big is kimi k3|how large is kimi k3|how many parameters does kimi k3 have|"
+         "how much disk does kimi k3 take|what size is kimi k3|how many terabytes is kimi k3",
          "2.78 trillion"),
     fact("the demo model", "a few million parameters, trained on the manual",
          "I am the demo model: a few million parameters, trained on the manual of k3-tui. I am not Kimi K3.",
          "the demo model|the demo|this model|the small model|the built-in model",
-         "who are you|what are you|what model is this|which model is this|what model are you|are you kimi k3|are you the real kimi|are you a real ai|are you chatgpt|introduce yourself|what is your name|tell me about yourself|how many parameters do you have|how big are you|how smart are you|what were you trained on",
+         "who are you|what are you|what model is this|which model is this|what model are you|are you kimi k3|"
+         "are you the real kimi|are you a real ai|are you chatgpt|introduce yourself|what is your name|"
+         "tell me about yourself|how many parameters do you have|how big are you|how smart are you|"
+         "what were you trained on",
          "demo model|not Kimi K3"),
     fact("what I can do", "explain k3-tui",
          "I can explain k3-tui: its panes, commands, presets and words. Ask me what the ring is.",
          "what you can do|your skills|your abilities",
-         "what can you do|what can i ask you|what can i ask|how can you help me|can you help me|help|help me|i need help|what do you know|what should i ask|give me an example question|what are you good at",
+         "what can you do|what can i ask you|what can i ask|how can you help me|can you help me|help|help me|"
+         "i need help|what do you know|what should i ask|give me an example question|what are you good at",
          "explain k3-tui"),
     fact("the panes", "think pane, response pane, telemetry and input",
          "The screen has a think pane, a response pane, telemetry and an input line.",
          "the panes|the screen|the windows on the screen|the layout|the parts of the screen",
-         "what do i see on the screen|how is the screen laid out|how many panes are there|which panes are there|what are all these boxes",
+         "what do i see on the screen|how is the screen laid out|how many panes are there|which panes are there|"
+         "what are all these boxes",
          "think pane|telemetry"),
     fact("the think pane", "it shows the think channel",
          "The think pane shows the think channel: what the model writes for itself before it answers.",
@@ -77,7 +85,8 @@ FACTS = [
     fact("telemetry", "trunk rate, ring slots, experts retained, expert drops",
          "Telemetry shows four facts: trunk GB/s, ring slots in flight, experts retained and expert drops.",
          "telemetry|the telemetry|the telemetry pane|the numbers on the screen|the status line|the figures",
-         "what do the numbers mean|what do the figures on the screen mean|what does the telemetry show|which numbers are shown|what is measured",
+         "what do the numbers mean|what do the figures on the screen mean|what does the telemetry show|"
+         "which numbers are shown|what is measured",
          "trunk GB/s|expert drops"),
     fact("the trunk", "all weights that are read for every token",
          "The trunk is all the weights that are read for every token: everything but the routed experts.",
@@ -87,7 +96,8 @@ FACTS = [
     fact("the ring", "a few slots that readers fill ahead",
          "The ring is a few slots in memory. Readers fill the next slots from disk while one is computed on.",
          "the ring|ring|ring slots|slots|a slot|the slots|ring buffer|the ring buffer",
-         "what does the ring do|how many slots has the ring|what are the ring slots for|what does ring slots in flight mean",
+         "what does the ring do|how many slots has the ring|what are the ring slots for|"
+         "what does ring slots in flight mean",
          "slots|disk"),
     fact("a segment", "a run of rows, at most 32 MiB",
          "A segment is a run of weight rows, at most 32 MiB, that is read in one go.",
@@ -107,7 +117,8 @@ FACTS = [
     fact("streaming", "weights are read from disk for each token",
          "Streaming means that weights are read from disk again for each token, just before they are used.",
          "streaming|streamed|streaming from disk|streamed segments|the word streaming",
-         "what does streaming mean|how can such a big model run here|how does a model fit that is larger than memory|how does it run with so little memory|does the model fit in memory|why does it read from disk",
+         "what does streaming mean|how can such a big model run here|how does a model fit that is larger than memory|"
+         "how does it run with so little memory|does the model fit in memory|why does it read from disk",
          "read from disk"),
     fact("experts", "small networks, a few are chosen for each token",
          "Experts are small networks. A router chooses a few of them for each token, and only those are read.",
@@ -117,7 +128,8 @@ FACTS = [
     fact("the number of experts", "896 a layer, 16 chosen",
          "Kimi K3 has 896 experts in a layer, and 16 of them are chosen for each token.",
          "the number of experts|the expert count",
-         "how many experts are there|how many experts does kimi k3 have|how many experts are used|how many experts per token",
+         "how many experts are there|how many experts does kimi k3 have|how many experts are used|"
+         "how many experts per token",
          "896|16"),
     fact("my experts", "32 a layer, 4 chosen",
          "I have 32 experts in a layer, and 4 of them are chosen for each token.",
@@ -142,7 +154,8 @@ FACTS = [
     fact("a drop", "an expert that could not be read",
          "A drop is an expert that could not be read. It ends the turn; what was answered is kept.",
          "a drop|drops|expert drops|drop|the drops|an expert drop|dropped experts",
-         "what happens when an expert cannot be read|what if a read fails|what does expert drops mean|what is a dropped expert|are drops bad",
+         "what happens when an expert cannot be read|what if a read fails|what does expert drops mean|"
+         "what is a dropped expert|are drops bad",
          "could not be read"),
     fact("the cache", "expert slots in memory",
          "The cache keeps experts in memory, so that they need not be read again. You set it with --cache-gb.",
@@ -152,17 +165,21 @@ FACTS = [
     fact("/help", "it lists the commands",
          "/help lists the commands and the keys.",
          "/help|the help command|slash help",
-         "which commands are there|what commands are there|list the commands|show me the commands|how do i see all commands|where is the help|which commands can i type|what can i type|what are the slash commands|which keys are there",
+         "which commands are there|what commands are there|list the commands|show me the commands|"
+         "how do i see all commands|where is the help|which commands can i type|what can i type|"
+         "what are the slash commands|which keys are there",
          "/help"),
     fact("/reset", "it starts a new conversation",
          "/reset starts a new conversation. The system message is kept.",
          "/reset|the reset command|reset|slash reset",
-         "how do i start over|how do i start a new chat|how do i clear the conversation|how do i begin again|how do i forget this conversation|how can i restart the chat|delete this conversation",
+         "how do i start over|how do i start a new chat|how do i clear the conversation|how do i begin again|"
+         "how do i forget this conversation|how can i restart the chat|delete this conversation",
          "/reset"),
     fact("/effort", "low, high or max",
          "/effort low, high or max sets how long the model thinks.",
          "/effort|effort|the effort|thinking effort|the effort command|effort levels|slash effort|the effort setting",
-         "how do i make you think longer|how do i make you think less|can you think less|how do i change the effort|how do i set the effort|which effort levels are there|what are low high and max|how do i make it think more",
+         "how do i make you think longer|how do i make you think less|can you think less|how do i change the effort|"
+         "how do i set the effort|which effort levels are there|what are low high and max|how do i make it think more",
          "/effort"),
     fact("low effort", "the shortest thinking",
          "Low effort makes the thinking short, so the answer comes soon. Type /effort low.",
@@ -172,32 +189,38 @@ FACTS = [
     fact("max effort", "the longest thinking",
          "Max effort makes the thinking long. It is the default. Type /effort max.",
          "max effort|effort max|/effort max|the max level|maximum effort",
-         "which effort is the default|which effort thinks longest|what is the default effort|how do i get long thinking",
+         "which effort is the default|which effort thinks longest|what is the default effort|"
+         "how do i get long thinking",
          "/effort max"),
     fact("/think", "it turns thinking on or off",
          "/think off turns thinking off, /think on turns it on again.",
          "/think|the think command|/think off|/think on|slash think|no-think mode",
-         "how do i turn thinking off|how do i turn off thinking|how do i stop the thinking|can i disable thinking|can you answer without thinking|answer without thinking|how do i turn thinking on",
+         "how do i turn thinking off|how do i turn off thinking|how do i stop the thinking|can i disable thinking|"
+         "can you answer without thinking|answer without thinking|how do i turn thinking on",
          "/think off"),
     fact("/quit", "it leaves the program",
          "/quit leaves the program. It works while the model is busy, too.",
          "/quit|the quit command|quit|slash quit|exit",
-         "how do i leave|how do i quit|how do i exit|how do i close the program|how do i stop the program|how do i get out of here|how can i close this|how do i end the program",
+         "how do i leave|how do i quit|how do i exit|how do i close the program|how do i stop the program|"
+         "how do i get out of here|how can i close this|how do i end the program",
          "/quit"),
     fact("presets", "ultra, laptop, desktop, workstation, server, max and auto",
          "The presets are ultra, laptop, desktop, workstation, server, max and auto. Each is a memory plan.",
          "presets|the presets|a preset|preset|--preset|memory presets|the list of presets",
-         "which presets are there|what presets are there|list the presets|how do i choose a preset|which memory plans are there|how many presets are there",
+         "which presets are there|what presets are there|list the presets|how do i choose a preset|"
+         "which memory plans are there|how many presets are there",
          "ultra|laptop|server"),
     fact("preset ultra", "the smallest plan, under 1 GB",
          "Preset ultra is the smallest plan. It runs Kimi K3 in less than 1 GB of memory.",
          "ultra|preset ultra|the ultra preset|--preset ultra",
-         "which preset is the smallest|how do i use the least memory|which preset uses least memory|i have very little memory|what is the smallest plan",
+         "which preset is the smallest|how do i use the least memory|which preset uses least memory|"
+         "i have very little memory|what is the smallest plan",
          "smallest"),
     fact("preset auto", "it fits the plan to this machine",
          "Preset auto is the default. It looks at the memory of your machine and makes a plan that fits.",
          "auto|preset auto|the auto preset|--preset auto",
-         "which preset is the default|what is the default preset|which preset should i use|which preset is best for me|what preset do i need",
+         "which preset is the default|what is the default preset|which preset should i use|"
+         "which preset is best for me|what preset do i need",
          "default|fits"),
     fact("preset laptop", "a small plan",
          "Preset laptop is a small plan for a machine with little memory. Most of the trunk is streamed.",
@@ -212,12 +235,14 @@ FACTS = [
     fact("memory", "from under 1 GB, more is faster",
          "Less than 1 GB is enough to run. More memory makes it faster, since fewer bytes are read.",
          "memory|ram|memory use|the memory it needs",
-         "how much memory do i need|how much ram do i need|how much memory does it need|is my memory enough|how much ram does it use|do i need a lot of ram|can i run it with 8 gb",
+         "how much memory do i need|how much ram do i need|how much memory does it need|is my memory enough|"
+         "how much ram does it use|do i need a lot of ram|can i run it with 8 gb",
          "Less than 1 GB"),
     fact("the disk", "a fast NVMe drive with 1.6 TB",
          "You need a fast NVMe drive with 1.6 TB free for Kimi K3. I fit into the program.",
          "the disk|the drive|disk space|nvme|storage|the disk it needs",
-         "how much disk do i need|which drive do i need|how much disk space do i need|what drive should i buy|does it need an ssd|do i need a fast disk",
+         "how much disk do i need|which drive do i need|how much disk space do i need|what drive should i buy|"
+         "does it need an ssd|do i need a fast disk",
          "NVMe"),
     fact("a GPU", "none is needed",
          "No GPU is needed. k3-tui computes on the processor.",
@@ -227,12 +252,14 @@ FACTS = [
     fact("speed", "one token in 5 to 60 seconds",
          "Kimi K3 gives one token every 5 to 60 seconds at home. The disk sets the speed.",
          "the speed|speed|tokens per second|performance|the speed of kimi k3",
-         "how fast is it|how fast is kimi k3|how long does a token take|how long does an answer take|how many tokens per second|will it be fast",
+         "how fast is it|how fast is kimi k3|how long does a token take|how long does an answer take|"
+         "how many tokens per second|will it be fast",
          "5 to 60 seconds"),
     fact("slow answers", "the disk is the limit",
          "If it is slow, the disk is the limit. Use a larger preset, a faster drive, or /effort low.",
          "slowness|slow answers|waiting so long",
-         "why is it slow|why is it so slow|it is slow|it is too slow|how do i make it faster|how can i speed it up|can i make it faster|what do i do when it is slow|why do i have to wait|make it faster|this takes forever",
+         "why is it slow|why is it so slow|it is slow|it is too slow|how do i make it faster|how can i speed it up|"
+         "can i make it faster|what do i do when it is slow|why do i have to wait|make it faster|this takes forever",
          "larger preset|faster drive"),
     fact("a token", "a piece of a word",
          "A token is a piece of text, often a word or a part of one. The model writes one at a time.",
@@ -252,7 +279,8 @@ FACTS = [
     fact("the history", "JSON lines in a file",
          "The history is a file of JSON lines, one message a line. It is never half written.",
          "the history|history|the history file|saved conversations|chat history|--history",
-         "where is my conversation saved|is my conversation saved|are chats saved|how are messages stored|does it save my chat|is anything lost",
+         "where is my conversation saved|is my conversation saved|are chats saved|how are messages stored|"
+         "does it save my chat|is anything lost",
          "JSON lines"),
     fact("KDA", "linear attention with a state of fixed size",
          "KDA is Kimi delta attention: it keeps a state of fixed size instead of all past tokens.",
@@ -287,12 +315,14 @@ FACTS = [
     fact("k3", "the commands without a screen",
          "k3 is the program without a screen: k3 run, k3 chat, k3 plan, k3 doctor and more.",
          "k3|the k3 command|the k3 program|the command line|the other program",
-         "can i use it without a screen|how do i use it in a script|is there a command line|which subcommands are there",
+         "can i use it without a screen|how do i use it in a script|is there a command line|"
+         "which subcommands are there",
          "without a screen"),
     fact("k3 doctor", "it checks the machine",
          "k3 doctor checks your machine: memory, processor, disk and files. It names the preset to use.",
          "k3 doctor|doctor|the doctor|the doctor command",
-         "can my computer run it|can my machine run kimi k3|how do i check my machine|will it run on my computer|how do i test my disk",
+         "can my computer run it|can my machine run kimi k3|how do i check my machine|will it run on my computer|"
+         "how do i test my disk",
          "k3 doctor"),
     fact("k3 plan", "what a run would use",
          "k3 plan shows what a run would use, before it runs: memory, bytes read and seconds a token.",
@@ -317,7 +347,8 @@ FACTS = [
     fact("the download", "k3 download, then k3 verify",
          "k3 download fetches Kimi K3 into a folder and verifies it. It needs 1.6 TB.",
          "the download|k3 download|downloading|the download command",
-         "how do i get kimi k3|where do i get the model|how do i download the model|how do i install kimi k3|where can i find kimi k3|how do i use the real model|how do i switch to the real model|how do i load kimi k3",
+         "how do i get kimi k3|where do i get the model|how do i download the model|how do i install kimi k3|"
+         "where can i find kimi k3|how do i use the real model|how do i switch to the real model|how do i load kimi k3",
          "k3 download"),
     fact("shards", "the files that hold the weights",
          "Shards are the files that hold the weights. Kimi K3 has 96 of them.",
@@ -327,7 +358,8 @@ FACTS = [
     fact("sampling", "greedy unless you ask",
          "The most likely token is taken, unless you give --temperature, --top-p, --top-k or --seed.",
          "sampling|temperature|--temperature|greedy|the sampler|top-p",
-         "how do i set the temperature|is the answer always the same|why is the answer always the same|how do i get different answers",
+         "how do i set the temperature|is the answer always the same|why is the answer always the same|"
+         "how do i get different answers",
          "most likely|--temperature"),
     fact("the context", "8,192 positions in a chat",
          "The context is how many tokens a conversation can hold: 8192 unless you set --context.",
@@ -337,27 +369,32 @@ FACTS = [
     fact("privacy", "all on this computer, unless --remote is given",
          "Everything runs on your computer, unless you start it with --remote. Then that server reads along.",
          "privacy|my data|the safety of my data",
-         "is it private|is my data safe|do you send my data|does it need the internet|does it work offline|can it run offline|do i need internet|is anything sent away|who can read this",
+         "is it private|is my data safe|do you send my data|does it need the internet|does it work offline|"
+         "can it run offline|do i need internet|is anything sent away|who can read this",
          "your computer"),
     fact("the language", "Rust",
          "k3-tui is written in Rust.",
          "the programming language|rust|the source code",
-         "which language is it written in|in which language are you written|is it written in rust|what is it written in|is it python",
+         "which language is it written in|in which language are you written|is it written in rust|"
+         "what is it written in|is it python",
          "Rust"),
     fact("the licence", "Apache-2.0",
          "k3-tui and I are free under the licence Apache-2.0.",
          "the licence|the license|licence|license|apache",
-         "is it free|how much does it cost|what does it cost|is it open source|may i use it at work|do i have to pay|can i copy it",
+         "is it free|how much does it cost|what does it cost|is it open source|may i use it at work|do i have to pay|"
+         "can i copy it",
          "Apache-2.0"),
     fact("my training", "minutes on two cores, by a recipe in the repository",
          "I was trained in minutes on two processor cores, by the recipe in assets/demo.",
          "your training|the recipe|how you were made|the training of the demo",
-         "how were you made|how were you trained|who made you|who trained you|who built you|can i train you|where do you come from|when were you made",
+         "how were you made|how were you trained|who made you|who trained you|who built you|can i train you|"
+         "where do you come from|when were you made",
          "assets/demo"),
     fact("my limits", "I know the manual only",
          "I am small. I know the manual of k3-tui and a little small talk, nothing else, and I can be wrong.",
          "your limits|your mistakes|the limits of the demo",
-         "can you be wrong|can i trust you|do you make mistakes|are your answers right|what can you not do|why are you so stupid|why are you so bad|that is wrong|you are wrong",
+         "can you be wrong|can i trust you|do you make mistakes|are your answers right|what can you not do|"
+         "why are you so stupid|why are you so bad|that is wrong|you are wrong",
          "can be wrong"),
     fact("cancel", "the turn stops, what was written stays",
          "You can cancel a turn while the model writes. What it wrote so far is kept and marked as cut.",

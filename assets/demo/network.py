@@ -143,7 +143,8 @@ class LatentMoe(nn.Module):
         super().__init__()
         self.s, self.quantised = s, False
         self.gate = Router(s)
-        self.routed_expert_down_proj, self.routed_expert_up_proj = linear(s.hidden, s.latent), linear(s.latent, s.hidden, 0.5)
+        self.routed_expert_down_proj = linear(s.hidden, s.latent)
+        self.routed_expert_up_proj = linear(s.latent, s.hidden, 0.5)
         self.routed_expert_norm = Norm(s.latent, s.eps)
         self.shared_experts = Glu(s, s.shared * s.inner)
         draw = lambda *shape: nn.Parameter((2 * torch.rand(shape) - 1) * (3 / shape[-1]) ** 0.5)

@@ -21,7 +21,7 @@ from tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Plan:
-    steps: int = 1200
+    steps: int = 700
     seed: int = 2026
     processes: int = 2
     rows: int = 4  # a process and step
@@ -76,9 +76,10 @@ def share(tensors: list[torch.Tensor]) -> None:
         tensor.copy_(part.view_as(tensor))
 
 
-def save(path: Path, network: Network, optimiser, step: int) -> None:
+def save(path: Path, network: Network, optimiser, progress: dict[str, float]) -> None:
+    """Atomically: a kill leaves the last checkpoint or this one."""
     temporary = path.with_suffix(".part")
-    torch.save({"network": network.state_dict(), "optimiser": optimiser.state_dict(), "step": step}, temporary)
+    torch.save({"network": network.state_dict(), "optimiser": optimiser.state_dict(), **progress}, temporary)
     os.replace(temporary, path)
 
 
@@ -96,14 +97,14 @@ def work(rank: int, plan: Plan, shape: Shape, folder: Path, meeting: str) -> Non
     plain = [p for p in parameters if p.dim() < 2]
     groups = [{"params": decayed, "weight_decay": 0.02}, {"params": plain, "weight_decay": 0.0}]
     optimiser = torch.optim.AdamW(groups, lr=plan.rate, betas=(0.9, 0.95), fused=True)
-    checkpoint, step = folder / "checkpoint.pt", 0
+    checkpoint, step, tokens, seconds = folder / "checkpoint.pt", 0, 0.0, 0.0
     if checkpoint.exists():
         saved = torch.load(checkpoint)
         network.load_state_dict(saved["network"])
         optimiser.load_state_dict(saved["optimiser"])
-        step = saved["step"]
-    started = last_save = time.monotonic()
-    tokens, total, count = 0, 0.0, 0
+        step, tokens, seconds = saved["step"], saved["tokens"], saved["seconds"]
+    last = last_save = time.monotonic()
+    total, count = 0.0, 0
     while step < plan.steps:
         rate = rate_at(step, plan)
         for group in optimiser.param_groups:
@@ -123,23 +124,27 @@ def work(rank: int, plan: Plan, shape: Shape, folder: Path, meeting: str) -> Non
         for moe in network.moes():
             moe.gate.balance(plan.balance * rate)
         step += 1
+        seconds, last = seconds + time.monotonic() - last, time.monotonic()
         total, count, tokens = total + figures[0].item(), count + figures[1].item(), tokens + figures[2].item()
         if not math.isfinite(total):
             raise FloatingPointError(f"the loss is no number at step {step}")
         if rank == 0 and (step % 20 == 0 or step == plan.steps):
-            line = f"{step}\t{total / count:.4f}\t{tokens:.0f}\t{time.monotonic() - started:.0f}"
+            line = f"{step}\t{total / count:.4f}\t{tokens:.0f}\t{seconds:.0f}"
             with open(folder / "log.tsv", "a") as log:
                 log.write(line + "\n")
             print(line.replace("\t", "  "), flush=True)
             total, count = 0.0, 0
-        if rank == 0 and (time.monotonic() - last_save > plan.save_every or step == plan.steps):
-            save(checkpoint, network, optimiser, step)
-            last_save = time.monotonic()
+        if rank == 0 and (last - last_save > plan.save_every or step == plan.steps):
+            save(checkpoint, network, optimiser, {"step": step, "tokens": tokens, "seconds": seconds})
+            last_save = last
     dist.destroy_process_group()
 
 
 def train(plan: Plan, shape: Shape, folder: Path) -> None:
-    """Runs to the last step of the plan. `folder` holds the tokenizer; checkpoint and log are written there."""
+    """Runs to the last step of the plan. `folder` holds the tokenizer; checkpoint and `log.tsv` are written there.
+
+    The log has a line every 20 steps: step, mean loss a wanted token, tokens so far, seconds so far.
+    """
     with tempfile.TemporaryDirectory() as meeting:
         arguments = (plan, shape, folder, str(Path(meeting) / "rendezvous"))
         torch.multiprocessing.spawn(work, arguments, nprocs=plan.processes)
