@@ -73,12 +73,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, default=Path(__file__).parent / "model")
     parser.add_argument("--count", type=int, default=28, help="questions a set (default: %(default)s)")
-    parser.add_argument("--ask", action="append", default=[], help="only answer this question, at every effort")
+    parser.add_argument("--ask", action="append", default=[], help="only show what it writes to this")
     arguments = parser.parse_args()
     speaker = Speaker(arguments.model)
-    asked = [("asked", mode, q, ()) for q in arguments.ask for mode in MODES] or questions(arguments.count)
+    if arguments.ask:
+        for question in arguments.ask:
+            for effort in MODES:
+                print(f"[{effort}] {speaker.chat.tok.decode_any(speaker.complete(question, effort))}", flush=True)
+        return
     formed, right, thought = defaultdict(list), defaultdict(list), defaultdict(list)
-    for name, effort, question, must in asked:
+    for name, effort, question, must in questions(arguments.count):
         ids = speaker.complete(question, effort)
         try:
             think, response = speaker.chat.parse(ids, effort)
@@ -91,8 +95,8 @@ def main() -> None:
         formed[name].append(True)
         right[name].append(good)
         thought[effort].append(len(speaker.chat.text(think)))
-        if arguments.ask or not good:
-            print(f"{'' if good else 'WRONG '}[{effort}] {question}\n    ({think}) {response}", flush=True)
+        if not good:
+            print(f"WRONG [{effort}] {question}\n    ({think}) {response}", flush=True)
     print("\n| set | questions | well-formed | right |\n|---|---|---|---|")
     for name in formed:
         count = len(formed[name])

@@ -21,7 +21,7 @@ from tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Plan:
-    steps: int = 700
+    steps: int = 1000
     seed: int = 2026
     processes: int = 2
     rows: int = 4  # a process and step
