@@ -1,0 +1,330 @@
+//! Whole conversations with the demo model over the engine's channels: what is asked, what is told, what is on disk.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use clap::Parser;
+use k3::checkpoint::demo;
+use k3::cli::model::ChatArgs;
+use k3::engine::{self, Command, Ended, Event, Handle, TurnFacts};
+use k3::text::{Channel, Effort, Message, Role, history};
+
+/// The demo model, unpacked once for all tests here.
+fn demo_model() -> &'static Path {
+    static FOLDER: OnceLock<(tempfile::TempDir, std::path::PathBuf)> = OnceLock::new();
+    let (_, folder) = FOLDER.get_or_init(|| {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = demo::unpack(cache.path()).unwrap();
+        (cache, folder)
+    });
+    folder
+}
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    chat: ChatArgs,
+}
+
+fn start(arguments: &[&str]) -> Handle {
+    let model = demo_model().to_str().unwrap();
+    let line = Line::parse_from(["test", model].iter().chain(arguments));
+    let plan = line.chat.check().unwrap();
+    engine::start(move || plan.open()).unwrap()
+}
+
+fn next(engine: &Handle) -> Event {
+    // Far more than anything takes: only a failure waits so long.
+    engine
+        .events
+        .recv_timeout(Duration::from_secs(120))
+        .expect("an event")
+}
+
+fn ready(engine: &Handle) -> Vec<Message> {
+    match next(engine) {
+        Event::Ready { messages, .. } => messages,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ask(engine: &Handle, command: Command) -> Event {
+    engine.commands.send(command).unwrap();
+    next(engine)
+}
+
+/// The rest of a turn: think text, response text, figures.
+fn turn(engine: &Handle) -> (String, String, TurnFacts) {
+    let (mut think, mut response) = (String::new(), String::new());
+    loop {
+        match next(engine) {
+            Event::Delta {
+                channel: Some(Channel::Think),
+                text,
+            } => think += &text,
+            Event::Delta {
+                channel: Some(Channel::Response),
+                text,
+            } => response += &text,
+            Event::Delta { .. } => {}
+            Event::TurnEnded(facts) => return (think, response, facts),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn say(engine: &Handle, text: &str) -> usize {
+    match ask(engine, Command::Send(text.into())) {
+        Event::TurnStarted {
+            user,
+            prompt_tokens,
+        } => {
+            assert_eq!(user, text);
+            prompt_tokens
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn quit(engine: &Handle) {
+    assert_eq!(ask(engine, Command::Quit), Event::Stopped(None));
+}
+
+#[test]
+fn a_question_is_thought_about_and_answered() {
+    let engine = start(&[]);
+    assert!(ready(&engine).is_empty());
+    say(&engine, "hello");
+    let (think, response, facts) = turn(&engine);
+    assert_eq!(facts.ended, Ended::Finished);
+    assert!(!think.is_empty() && !response.is_empty());
+    assert!(facts.think_tokens > 0 && facts.response_tokens > 0);
+    assert!(engine.telemetry.read().experts_retained.is_some());
+    quit(&engine);
+}
+
+#[test]
+fn a_turn_reads_only_what_is_new() {
+    let engine = start(&[]);
+    ready(&engine);
+    let first = say(&engine, "hello");
+    let (.., facts) = turn(&engine);
+    let second = say(&engine, "what is the ring?");
+    // The end of the answer, the new message and the start of the next answer; not the effort message again.
+    assert!(
+        second < first && second < facts.positions,
+        "{second} after {first} and {}",
+        facts.positions
+    );
+    assert_eq!(turn(&engine).2.ended, Ended::Finished);
+    quit(&engine);
+}
+
+#[test]
+fn what_was_read_before_changes_no_answer() {
+    let answers = |context: &[&str]| {
+        let engine = start(&[]);
+        ready(&engine);
+        let mut last = String::new();
+        for text in context {
+            say(&engine, text);
+            last = turn(&engine).1;
+        }
+        quit(&engine);
+        last
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("chat.jsonl");
+    let kept = answers(&["hello", "what is the ring?", "thanks"]);
+    // The same conversation, read anew from its history before the last message.
+    let engine = start(&["--history", file.to_str().unwrap()]);
+    ready(&engine);
+    for text in ["hello", "what is the ring?"] {
+        say(&engine, text);
+        turn(&engine);
+    }
+    quit(&engine);
+    let engine = start(&["--history", file.to_str().unwrap()]);
+    assert_eq!(ready(&engine).len(), 4);
+    say(&engine, "thanks");
+    assert_eq!(turn(&engine).1, kept);
+    quit(&engine);
+}
+
+#[test]
+fn less_effort_thinks_less_and_no_thinking_answers_at_once() {
+    let engine = start(&["--thinking-effort", "low"]);
+    ready(&engine);
+    say(&engine, "what is the ring?");
+    let low = turn(&engine).2.think_tokens;
+    assert_eq!(
+        ask(&engine, Command::Effort(Effort::Max)),
+        Event::ThinkingIs(Some(Effort::Max))
+    );
+    assert_eq!(
+        ask(&engine, Command::Reset),
+        Event::Reset { messages: vec![] }
+    );
+    say(&engine, "what is the ring?");
+    let max = turn(&engine).2.think_tokens;
+    assert!(low < max, "{low} and {max}");
+    assert_eq!(ask(&engine, Command::Think(false)), Event::ThinkingIs(None));
+    say(&engine, "hello");
+    let (think, response, facts) = turn(&engine);
+    assert_eq!((think.as_str(), facts.think_tokens), ("", 0));
+    assert!(!response.is_empty());
+    assert_eq!(
+        ask(&engine, Command::Think(true)),
+        Event::ThinkingIs(Some(Effort::Max))
+    );
+    quit(&engine);
+}
+
+#[test]
+fn a_cancelled_answer_keeps_what_was_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chat.jsonl");
+    let engine = start(&["--history", file.to_str().unwrap()]);
+    ready(&engine);
+    say(&engine, "what is the ring?");
+    assert!(matches!(next(&engine), Event::Delta { .. }));
+    engine.commands.send(Command::Cancel).unwrap();
+    let (.., facts) = turn(&engine);
+    assert_eq!(facts.ended, Ended::Cancelled);
+    let saved = history::read(&file).unwrap();
+    assert_eq!(saved.len(), 2);
+    assert_eq!(saved[1].role, Role::Assistant);
+    assert!(!saved[1].reasoning_content.as_deref().unwrap().is_empty());
+    // With nothing running there is nothing to stop, and it goes on.
+    assert!(matches!(ask(&engine, Command::Cancel), Event::Refused(_)));
+    say(&engine, "hello");
+    assert_eq!(turn(&engine).2.ended, Ended::Finished);
+    quit(&engine);
+}
+
+#[test]
+fn while_it_answers_settings_are_taken_and_messages_refused() {
+    let engine = start(&[]);
+    ready(&engine);
+    say(&engine, "what is the ring?");
+    for command in [
+        Command::Send("too early".into()),
+        Command::Effort(Effort::Low),
+        Command::Think(false),
+    ] {
+        engine.commands.send(command).unwrap();
+    }
+    let mut told = Vec::new();
+    loop {
+        match next(&engine) {
+            Event::Delta { .. } => {}
+            Event::TurnEnded(facts) => {
+                assert_eq!(facts.ended, Ended::Finished);
+                break;
+            }
+            other => told.push(other),
+        }
+    }
+    assert!(
+        matches!(&told[0], Event::Refused(why) if why.contains("not sent")),
+        "{told:?}"
+    );
+    assert_eq!(
+        told[1..],
+        [
+            Event::ThinkingIs(Some(Effort::Low)),
+            Event::ThinkingIs(None)
+        ]
+    );
+    // They hold from the next turn on.
+    say(&engine, "hello");
+    assert_eq!(turn(&engine).2.think_tokens, 0);
+    quit(&engine);
+}
+
+#[test]
+fn a_reset_while_it_answers_cancels_first_and_keeps_the_system_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chat.jsonl");
+    let engine = start(&["--history", file.to_str().unwrap(), "--system", "be brief"]);
+    assert_eq!(ready(&engine).len(), 1);
+    say(&engine, "what is the ring?");
+    assert!(matches!(next(&engine), Event::Delta { .. }));
+    engine.commands.send(Command::Reset).unwrap();
+    assert_eq!(turn(&engine).2.ended, Ended::Cancelled);
+    let system = vec![Message::system("be brief")];
+    assert_eq!(
+        next(&engine),
+        Event::Reset {
+            messages: system.clone()
+        }
+    );
+    assert_eq!(history::read(&file).unwrap(), system);
+    quit(&engine);
+}
+
+#[test]
+fn quitting_while_it_answers_saves_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chat.jsonl");
+    let engine = start(&["--history", file.to_str().unwrap()]);
+    ready(&engine);
+    say(&engine, "what is the ring?");
+    assert!(matches!(next(&engine), Event::Delta { .. }));
+    engine.commands.send(Command::Quit).unwrap();
+    assert_eq!(turn(&engine).2.ended, Ended::Cancelled);
+    assert_eq!(next(&engine), Event::Stopped(None));
+    assert_eq!(history::read(&file).unwrap().len(), 2);
+}
+
+#[test]
+fn an_unanswered_message_of_the_history_is_answered_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chat.jsonl");
+    std::fs::write(&file, "{\"role\":\"user\",\"content\":\"hello\"}\n").unwrap();
+    let engine = start(&["--history", file.to_str().unwrap()]);
+    assert!(ready(&engine).is_empty());
+    assert!(
+        matches!(next(&engine), Event::TurnStarted { user, prompt_tokens } if user == "hello" && prompt_tokens > 0)
+    );
+    assert_eq!(turn(&engine).2.ended, Ended::Finished);
+    assert_eq!(history::read(&file).unwrap().len(), 2);
+    quit(&engine);
+}
+
+#[test]
+fn a_message_that_leaves_no_room_is_refused_and_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chat.jsonl");
+    let engine = start(&["--context", "120", "--history", file.to_str().unwrap()]);
+    ready(&engine);
+    match ask(&engine, Command::Send("long ".repeat(200))) {
+        Event::Refused(why) => assert!(why.contains("120") && why.contains("--context"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(history::read(&file).unwrap().is_empty());
+    // A full context ends an answer; nothing is lost.
+    say(&engine, "what is the ring?");
+    let (think, _, facts) = turn(&engine);
+    assert_eq!(facts.ended, Ended::Length);
+    assert!(!think.is_empty());
+    assert_eq!(facts.positions, 120);
+    quit(&engine);
+}
+
+#[test]
+fn a_model_that_cannot_be_opened_is_told_with_its_reason() {
+    let engine = engine::start(|| anyhow::bail!("no such model")).unwrap();
+    assert_eq!(next(&engine), Event::Stopped(Some("no such model".into())));
+}
+
+#[test]
+fn a_panic_on_the_thread_is_told_as_well() {
+    let engine = engine::start(|| panic!("planted")).unwrap();
+    match next(&engine) {
+        Event::Stopped(Some(reason)) => assert!(reason.contains("planted"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+}
