@@ -94,7 +94,11 @@ impl Loop {
                 return Ok(Some(outcome));
             }
             // Keys first: they are few, and a person waits for them.
-            next = self.inputs.try_recv().ok().or_else(|| self.engine_message());
+            next = self
+                .inputs
+                .try_recv()
+                .ok()
+                .or_else(|| self.engine_message());
         }
         // What was taken last when the batch was full is not lost.
         match next {
