@@ -9,7 +9,7 @@ use super::Error;
 
 /// The most one request to the system asks for. macOS refuses 2^31 and more, Linux silently stops short of it, and
 /// Windows takes a 32-bit length.
-const MAX_REQUEST: usize = 1 << 30;
+pub(crate) const MAX_REQUEST: usize = 1 << 30;
 
 /// What a shard's name ends with.
 pub const EXTENSION: &str = ".safetensors";
@@ -135,13 +135,15 @@ impl Shards {
     }
 }
 
+/// One positioned read, of as much as the system gives.
 #[cfg(unix)]
-fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(crate) fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
     std::os::unix::fs::FileExt::read_at(file, buf, offset)
 }
 
+/// One positioned read, of as much as the system gives.
 #[cfg(windows)]
-fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(crate) fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buf, offset)
 }
 

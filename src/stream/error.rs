@@ -1,5 +1,8 @@
 //! What can go wrong between disk and memory.
 
+use std::io;
+use std::path::{Path, PathBuf};
+
 use crate::checkpoint;
 
 /// A read that failed, or a request that no walk foresees.
@@ -27,7 +30,48 @@ pub enum Error {
         /// The stage asked for.
         asked: usize,
     },
+    /// The system gave no memory.
+    #[error(
+        "{bytes} bytes of memory cannot be had: {source}; choose a smaller plan or close other programs"
+    )]
+    Memory {
+        /// Bytes that were asked for.
+        bytes: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file that could not be opened for reading.
+    #[error("{}: cannot open: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A read that failed.
+    #[error("{}: cannot read {bytes} bytes from byte {offset}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Where the payload begins in the file.
+        offset: u64,
+        /// Bytes of the payload.
+        bytes: usize,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A source that holds its weights itself lacks one.
     #[error("there is no tensor {0}")]
     NoTensor(String),
+}
+
+impl Error {
+    pub(super) fn read(path: &Path, offset: u64, bytes: usize, source: io::Error) -> Self {
+        Self::Read {
+            path: path.to_owned(),
+            offset,
+            bytes,
+            source,
+        }
+    }
 }
