@@ -69,7 +69,7 @@ fn enter(state: &mut State, text: &str) {
 fn ready(demo: bool, messages: Vec<Said>) -> Event {
     Event::Ready {
         model: ModelFacts {
-            name: if demo { "k3-demo" } else { "Kimi-K3" }.to_owned(),
+            name: if demo { "demo model" } else { "Kimi-K3" }.to_owned(),
             demo,
             layers: 93,
             context: 8192,
@@ -335,5 +335,20 @@ proptest! {
         // A terminal that changed its size before the state heard of it.
         let mut other = Terminal::new(TestBackend::new(height, width)).unwrap();
         other.draw(|frame| view(&state, frame)).unwrap();
+    }
+}
+
+/// The tables are the authority; the documentation says the same.
+#[test]
+fn the_documentation_lists_every_command_and_key() {
+    let text = include_str!("../docs/screen.md");
+    for command in k3::tui::commands::TABLE {
+        let usage = command.usage().replace('|', "\\|");
+        let row = format!("| `{usage}` | {} |", command.help);
+        assert!(text.contains(&row), "{row}");
+    }
+    for binding in k3::tui::keys::TABLE {
+        let row = format!("| {} | {} |", binding.label, binding.help);
+        assert!(text.contains(&row), "{row}");
     }
 }

@@ -64,7 +64,10 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             }
             state.asked = None;
             state.answers_due = 0;
-            state.hint = Some(why);
+            // A cancel that came too late is no news to somebody who is leaving.
+            if !state.closing {
+                state.hint = Some(why);
+            }
         }
         Event::Warning(warning) => state.response.push(Kind::Alarm, warning),
         Event::Stopped(None) if state.closing => return vec![Effect::Exit(Outcome::Done)],

@@ -7,6 +7,7 @@ use super::super::figures::{UNKNOWN, count};
 use super::super::glyph::width;
 use super::super::state::{Phase, State};
 use super::super::theme::Role;
+use crate::engine::ModelFacts;
 
 /// Draws the status line. What does not fit is left out from the right.
 pub fn view(state: &State, frame: &mut Frame, area: Rect) {
@@ -45,11 +46,18 @@ fn parts(state: &State) -> Vec<(String, Role)> {
     };
     let mut parts = vec![(state.doing(), doing)];
     if let Some(model) = &state.model {
-        let demo = if model.demo { "DEMO: " } else { "" };
-        parts.push((format!("{demo}{}", model.name), Role::Plain));
+        parts.push((name(model), Role::Plain));
     }
     parts.push((thinking, Role::Plain));
     parts.push((positions, Role::Plain));
     parts.push(("F1 help".to_owned(), Role::Quiet));
     parts
+}
+
+/// The model's name, in which the demo model never goes as another one.
+fn name(model: &ModelFacts) -> String {
+    match model.demo && !model.name.to_lowercase().contains("demo") {
+        true => format!("demo: {}", model.name),
+        false => model.name.clone(),
+    }
 }
