@@ -177,7 +177,7 @@ mod tests {
         let path = dir.path().join("empty");
         File::create(&path).unwrap();
         assert!(DirectFile::open(&path).unwrap().is_empty());
-        let kind = |path| DirectFile::open(path).err().unwrap().kind();
+        let kind = |path: &Path| DirectFile::open(path).err().unwrap().kind();
         assert_eq!(kind(&dir.path().join("none")), io::ErrorKind::NotFound);
         assert_eq!(kind(dir.path()), io::ErrorKind::IsADirectory);
     }

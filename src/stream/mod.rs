@@ -7,6 +7,7 @@ mod buffer;
 mod direct;
 mod error;
 mod experts;
+pub mod faulty;
 mod plain;
 mod resident;
 mod span;
