@@ -261,6 +261,7 @@ fn a_reset_while_it_answers_cancels_first_and_keeps_the_system_message() {
             messages: system.clone()
         }
     );
+    assert_eq!(engine.telemetry.read().positions.0, 0);
     assert_eq!(history::read(&file).unwrap(), system);
     quit(&engine);
 }

@@ -131,6 +131,12 @@ impl Session {
             .first()
             .is_some_and(|m| m.role == Role::System);
         self.messages.truncate(usize::from(system));
+        if let Ok(state) = self.network.new_state(self.fed.state.capacity()) {
+            self.fed = Fed {
+                state,
+                ids: Vec::new(),
+            };
+        }
         self.save()
     }
 
