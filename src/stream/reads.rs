@@ -1,0 +1,101 @@
+//! What has to be read for a segment, and where each of its runs stands in the buffer then.
+
+use std::io;
+
+use super::{BLOCK, Error, ReadAt, Segment, Walk, read_span, span_capacity};
+use crate::checkpoint::Checkpoint;
+
+/// One contiguous stretch of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extent {
+    shard: u16,
+    offset: u64,
+    len: usize,
+    /// Where its blocks begin in the buffer, a multiple of [`BLOCK`].
+    at: usize,
+}
+
+/// Where a run's bytes are: in which extent, and from where in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    extent: usize,
+    start: usize,
+    len: usize,
+}
+
+/// The reads of one segment. Runs that are neighbours on disk are one read.
+#[derive(Clone, Debug)]
+pub(super) struct SegmentReads {
+    extents: Vec<Extent>,
+    places: Vec<Place>,
+    /// Bytes that a buffer for it must have.
+    pub capacity: usize,
+    /// Bytes of weights.
+    pub bytes: u64,
+}
+
+impl SegmentReads {
+    /// Where the segment's runs are in a checkpoint.
+    ///
+    /// # Errors
+    /// A tensor is missing.
+    pub fn new(segment: &Segment, walk: &Walk, checkpoint: &Checkpoint) -> Result<Self, Error> {
+        let mut extents: Vec<Extent> = Vec::new();
+        let mut places = Vec::with_capacity(segment.len());
+        for run in segment {
+            let tensor = walk.tensor(run);
+            let on_disk = checkpoint.tensor(&tensor.name)?;
+            let row_bytes = 2 * tensor.columns;
+            let offset = on_disk.offset + (run.rows.start * row_bytes) as u64;
+            let len = run.rows.len() * row_bytes;
+            match extents.last_mut() {
+                Some(last) if last.shard == on_disk.shard && last.offset + last.len as u64 == offset => {
+                    places.push(Place { extent: extents.len() - 1, start: last.len, len });
+                    let last = extents.len() - 1;
+                    extents[last].len += len;
+                }
+                _ => {
+                    places.push(Place { extent: extents.len(), start: 0, len });
+                    extents.push(Extent { shard: on_disk.shard, offset, len, at: 0 });
+                }
+            }
+        }
+        let mut capacity = 0;
+        for extent in &mut extents {
+            extent.at = capacity;
+            capacity += span_capacity(extent.len).next_multiple_of(BLOCK as usize);
+        }
+        let bytes = extents.iter().map(|e| e.len as u64).sum();
+        Ok(Self { extents, places, capacity, bytes })
+    }
+
+    /// Reads all of it into `buffer`. Gives the padding in front of each extent, for [`Self::run`].
+    ///
+    /// # Errors
+    /// The first read that fails, with the shard it was of and the offset.
+    pub fn read(&self, files: &[Box<dyn ReadAt>], buffer: &mut [u8]) -> Result<Vec<usize>, Error> {
+        self.extents
+            .iter()
+            .map(|extent| {
+                let file = files[usize::from(extent.shard)].as_ref();
+                let end = extent.at + span_capacity(extent.len);
+                read_span(file, extent.offset, extent.len, &mut buffer[extent.at..end])
+                    .map_err(|cause| Error::read(file, extent.offset, cause))
+            })
+            .collect()
+    }
+
+    /// The bytes of run number `run` in a buffer that was read with these paddings.
+    pub fn run<'b>(&self, run: usize, buffer: &'b [u8], pads: &[usize]) -> &'b [u8] {
+        let Place { extent, start, len } = self.places[run];
+        let start = self.extents[extent].at + pads[extent] + start;
+        &buffer[start..start + len]
+    }
+}
+
+impl Error {
+    /// A read that failed, by file and offset.
+    pub(super) fn read(file: &dyn ReadAt, offset: u64, cause: io::Error) -> Self {
+        Self::Read { path: file.path().to_owned(), offset, cause }
+    }
+}

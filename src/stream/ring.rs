@@ -1,0 +1,289 @@
+//! The ring: segments on their way from disk, read ahead of the computation in the order of use.
+//!
+//! A buffer belongs to one thread at a time: to the ring while it is free, to a reader while it is read into, to the ring
+//! again while it waits, to the computation while it is used. It is handed on by value, so a slot that is being computed
+//! on cannot be read into, and nothing is published but by the reader that read it whole.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::reads::SegmentReads;
+use super::{Buffer, Error, ReadAt};
+
+/// How often a read is tried before it fails the pass.
+const ATTEMPTS: usize = 3;
+
+/// What a slot of the ring is at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlotState {
+    /// Nothing in it, nothing on its way.
+    #[default]
+    Empty,
+    /// A read is in flight.
+    Reading,
+    /// Read, and waiting for its turn.
+    Ready,
+    /// Its weights are being multiplied.
+    Computing,
+}
+
+/// A segment in memory.
+pub(super) struct Loaded {
+    pub segment: usize,
+    pub buffer: Buffer,
+    pub pads: Vec<usize>,
+    slot: usize,
+}
+
+/// The readers and what they have read.
+pub(super) struct Ring {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    files: Arc<Vec<Box<dyn ReadAt>>>,
+    reads: Arc<Vec<SegmentReads>>,
+    state: Mutex<State>,
+    /// Something to read, and somewhere to read it to.
+    work: Condvar,
+    /// Something was read.
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// To be read: place in the order of use, and segment.
+    todo: VecDeque<(u64, usize)>,
+    /// The next place in the order of use that is given out.
+    next: u64,
+    free: Vec<(usize, Buffer)>,
+    done: BTreeMap<u64, Result<Loaded, Error>>,
+    /// Reads that began before the order was thrown away are thrown away as well.
+    era: u64,
+    slots: Vec<SlotState>,
+    /// Expert reads in flight: they go first, since the computation waits for them.
+    experts: usize,
+    /// The computation waits for the trunk: then nothing goes first.
+    starving: bool,
+    closing: bool,
+    bytes_read: u64,
+    stalled: Duration,
+}
+
+impl Shared {
+    /// A reader that panicked has changed nothing half way: every change of the state is one step.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ring {
+    /// A ring of `slots` buffers of `capacity` bytes, with as many readers. One slot reads nothing ahead: it is either
+    /// read into or computed on.
+    ///
+    /// # Errors
+    /// No memory for the buffers, or the system refuses the threads.
+    pub fn new(
+        files: Arc<Vec<Box<dyn ReadAt>>>,
+        reads: Arc<Vec<SegmentReads>>,
+        slots: usize,
+        capacity: usize,
+    ) -> Result<Self, Error> {
+        let free = (0..slots).map(|slot| Ok((slot, Buffer::new(capacity)?))).collect::<Result<_, Error>>()?;
+        let state = State { free, slots: vec![SlotState::Empty; slots], ..State::default() };
+        let shared = Arc::new(Shared {
+            files,
+            reads,
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            ready: Condvar::new(),
+        });
+        let mut ring = Self { shared, threads: Vec::new() };
+        for reader in 0..slots {
+            let shared = Arc::clone(&ring.shared);
+            let thread = std::thread::Builder::new()
+                .name(format!("k3-trunk-{reader}"))
+                .spawn(move || read_on(&shared))
+                .map_err(|cause| Error::Thread { cause })?;
+            ring.threads.push(thread);
+        }
+        Ok(ring)
+    }
+
+    /// Adds segments to the order of use. Gives the place of the first.
+    pub fn enqueue(&self, segments: impl IntoIterator<Item = usize>) -> u64 {
+        let mut state = self.shared.lock();
+        let first = state.next;
+        for segment in segments {
+            let place = state.next;
+            state.next += 1;
+            state.todo.push_back((place, segment));
+        }
+        drop(state);
+        self.shared.work.notify_all();
+        first
+    }
+
+    /// Throws away what was ordered and not used. Gives the next place in the order.
+    pub fn flush(&self) -> u64 {
+        let mut state = self.shared.lock();
+        state.era += 1;
+        state.todo.clear();
+        let done = std::mem::take(&mut state.done);
+        for loaded in done.into_values().flatten() {
+            state.slots[loaded.slot] = SlotState::Empty;
+            state.free.push((loaded.slot, loaded.buffer));
+        }
+        state.next
+    }
+
+    /// Waits for the segment at this place of the order.
+    ///
+    /// # Errors
+    /// It could not be read, however often it was tried.
+    pub fn take(&self, place: u64) -> Result<Loaded, Error> {
+        let mut state = self.shared.lock();
+        let began = Instant::now();
+        loop {
+            if let Some(loaded) = state.done.remove(&place) {
+                state.starving = false;
+                state.stalled += began.elapsed();
+                if let Ok(loaded) = &loaded {
+                    state.slots[loaded.slot] = SlotState::Computing;
+                }
+                return loaded;
+            }
+            if !state.starving {
+                state.starving = true;
+                self.shared.work.notify_all();
+            }
+            state = self.shared.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Gives a buffer back when its weights were used.
+    pub fn give_back(&self, loaded: Loaded) {
+        let mut state = self.shared.lock();
+        state.slots[loaded.slot] = SlotState::Empty;
+        state.free.push((loaded.slot, loaded.buffer));
+        drop(state);
+        self.shared.work.notify_one();
+    }
+
+    /// What every slot is at, for telemetry.
+    pub fn slots(&self) -> Vec<SlotState> {
+        self.shared.lock().slots.clone()
+    }
+
+    /// Bytes read so far, and the time that the computation waited for them.
+    pub fn figures(&self) -> (u64, Duration) {
+        let state = self.shared.lock();
+        (state.bytes_read, state.stalled)
+    }
+
+    /// What lets expert reads go first.
+    pub fn gate(&self) -> Gate {
+        Gate(Arc::clone(&self.shared))
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        self.shared.lock().closing = true;
+        self.shared.work.notify_all();
+        for thread in self.threads.drain(..) {
+            // A reader catches its panics; there is nothing to learn here.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Lets expert reads go before read-ahead of the trunk.
+#[derive(Clone)]
+pub(super) struct Gate(Arc<Shared>);
+
+impl Gate {
+    /// An expert read begins.
+    pub fn enter(&self) {
+        self.0.lock().experts += 1;
+    }
+
+    /// An expert read has ended.
+    pub fn leave(&self) {
+        let mut state = self.0.lock();
+        state.experts -= 1;
+        let free = state.experts == 0;
+        drop(state);
+        if free {
+            self.0.work.notify_all();
+        }
+    }
+}
+
+/// A reader's life.
+fn read_on(shared: &Shared) {
+    let mut state = shared.lock();
+    loop {
+        if state.closing {
+            return;
+        }
+        let may_read = state.experts == 0 || state.starving;
+        if state.todo.is_empty() || state.free.is_empty() || !may_read {
+            state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        }
+        let (Some((place, segment)), Some((slot, mut buffer))) = (state.todo.pop_front(), state.free.pop()) else {
+            continue;
+        };
+        state.slots[slot] = SlotState::Reading;
+        let era = state.era;
+        drop(state);
+
+        let reads = &shared.reads[segment];
+        let read = catch_unwind(AssertUnwindSafe(|| attempt(reads, &shared.files, buffer.as_mut_slice())))
+            .unwrap_or(Err(Error::ReaderFailed));
+
+        state = shared.lock();
+        if read.is_ok() {
+            state.bytes_read += reads.bytes;
+        }
+        if era != state.era {
+            state.slots[slot] = SlotState::Empty;
+            state.free.push((slot, buffer));
+        } else {
+            let outcome = match read {
+                Ok(pads) => {
+                    state.slots[slot] = SlotState::Ready;
+                    Ok(Loaded { segment, buffer, pads, slot })
+                }
+                Err(error) => {
+                    state.slots[slot] = SlotState::Empty;
+                    state.free.push((slot, buffer));
+                    Err(error)
+                }
+            };
+            state.done.insert(place, outcome);
+            shared.ready.notify_all();
+        }
+        shared.work.notify_one();
+    }
+}
+
+/// Reads a segment, again if it fails.
+pub(super) fn attempt(
+    reads: &SegmentReads,
+    files: &[Box<dyn ReadAt>],
+    buffer: &mut [u8],
+) -> Result<Vec<usize>, Error> {
+    let mut tried = 1;
+    loop {
+        match reads.read(files, buffer) {
+            Err(_) if tried < ATTEMPTS => tried += 1,
+            done => return done,
+        }
+    }
+}

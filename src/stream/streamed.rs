@@ -1,0 +1,300 @@
+//! The trunk as a walk: pinned segments stay in memory, the others come through the ring.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::reads::SegmentReads;
+use super::ring::{Gate, Loaded, Ring, SlotState, attempt};
+use super::{
+    Buffer, DirectFile, Error, PassPlan, Piece, ReadAt, Segment, StageId, Trunk, TrunkCounters, Walk,
+};
+use crate::checkpoint::{Checkpoint, Tensor, names};
+use crate::kernels::{Weights, widen};
+
+/// How much of a walk is kept, and how the rest comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrunkPlan {
+    /// Largest size of a segment, in bytes of weights.
+    pub segment_bytes: u64,
+    /// Which segments stay in memory.
+    pub pinned: Vec<bool>,
+    /// Slots of the ring for the others; at least one, if there are others.
+    pub ring_slots: usize,
+}
+
+impl TrunkPlan {
+    /// Everything stays in memory.
+    pub fn resident(walk: &Walk) -> Self {
+        let segment_bytes = walk.segment_bytes();
+        let pinned = vec![true; walk.segments(segment_bytes).len()];
+        Self { segment_bytes, pinned, ring_slots: 0 }
+    }
+}
+
+/// A pinned segment.
+struct Pinned {
+    buffer: Buffer,
+    pads: Vec<usize>,
+}
+
+/// The trunk of a checkpoint, streamed by a plan.
+pub struct StreamedTrunk {
+    checkpoint: Arc<Checkpoint>,
+    walk: Walk,
+    segments: Vec<Segment>,
+    reads: Arc<Vec<SegmentReads>>,
+    pinned: Vec<Option<Pinned>>,
+    ring: Option<Ring>,
+    /// Streamed segments before the head's, and the head's.
+    body: Vec<usize>,
+    head: Vec<usize>,
+    /// The next run: its segment, and its index in it.
+    at: (usize, usize),
+    /// The streamed segment that is being computed on.
+    held: Option<Loaded>,
+    /// Place in the ring's order of the next streamed segment, and where this pass ends.
+    place: u64,
+    end: u64,
+    /// The next pass's body was ordered already.
+    ahead: bool,
+    embedding: Tensor,
+    embedding_row: Vec<u8>,
+    embedding_bytes_read: u64,
+    /// Of the bytes that were read, the head's.
+    head_bytes_read: u64,
+    pinned_bytes: u64,
+}
+
+impl StreamedTrunk {
+    /// Opens the shards for direct reads, loads what is pinned and starts the ring.
+    ///
+    /// # Errors
+    /// A tensor is missing, a shard cannot be opened or read, or there is no memory.
+    pub fn open(checkpoint: Arc<Checkpoint>, walk: Walk, plan: &TrunkPlan) -> Result<Self, Error> {
+        let files = (0..checkpoint.shard_count())
+            .map(|shard| {
+                let path = checkpoint.shard_path(shard);
+                let file = DirectFile::open(path).map_err(|cause| Error::Read {
+                    path: path.to_owned(),
+                    offset: 0,
+                    cause,
+                })?;
+                Ok(Box::new(file) as Box<dyn ReadAt>)
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        Self::over(checkpoint, walk, plan, files)
+    }
+
+    /// As [`Self::open`], over files that the caller opened, one for each shard in order.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn over(
+        checkpoint: Arc<Checkpoint>,
+        walk: Walk,
+        plan: &TrunkPlan,
+        files: Vec<Box<dyn ReadAt>>,
+    ) -> Result<Self, Error> {
+        let files = Arc::new(files);
+        let segments = walk.segments(plan.segment_bytes);
+        debug_assert_eq!(segments.len(), plan.pinned.len());
+        let reads = segments
+            .iter()
+            .map(|segment| SegmentReads::new(segment, &walk, &checkpoint))
+            .collect::<Result<Vec<_>, _>>()?;
+        let reads = Arc::new(reads);
+        let pinned = load(&reads, &plan.pinned, &files)?;
+        let pinned_bytes = reads.iter().zip(&plan.pinned).filter(|(_, p)| **p).map(|(r, _)| r.bytes).sum();
+
+        let streamed = |i: &usize| !plan.pinned[*i];
+        // The walk starts a segment at its last stage, the head.
+        let last_stage = StageId(walk.stages().len() - 1);
+        let first_of_head = segments.iter().position(|s| s[0].stage == last_stage).unwrap_or(segments.len());
+        let body: Vec<usize> = (0..first_of_head).filter(streamed).collect();
+        let head: Vec<usize> = (first_of_head..segments.len()).filter(streamed).collect();
+        let capacity = body.iter().chain(&head).map(|&i| reads[i].capacity).max();
+        let ring = match capacity {
+            None => None,
+            Some(capacity) => {
+                Some(Ring::new(files, Arc::clone(&reads), plan.ring_slots.max(1), capacity)?)
+            }
+        };
+        let embedding = *checkpoint.tensor(names::EMBEDDING)?;
+        let embedding_row = vec![0; 2 * checkpoint.config().hidden];
+        Ok(Self {
+            checkpoint,
+            walk,
+            segments,
+            reads,
+            pinned,
+            ring,
+            body,
+            head,
+            at: (0, 0),
+            held: None,
+            place: 0,
+            end: 0,
+            ahead: false,
+            embedding,
+            embedding_row,
+            embedding_bytes_read: 0,
+            head_bytes_read: 0,
+            pinned_bytes,
+        })
+    }
+
+    /// What every slot of the ring is at.
+    pub fn slots(&self) -> Vec<SlotState> {
+        self.ring.as_ref().map(Ring::slots).unwrap_or_default()
+    }
+
+    /// Time that the computation waited for the ring.
+    pub fn stalled(&self) -> Duration {
+        self.ring.as_ref().map(|ring| ring.figures().1).unwrap_or_default()
+    }
+
+    /// What lets expert reads on the same drive go first.
+    pub(super) fn gate(&self) -> Option<Gate> {
+        self.ring.as_ref().map(Ring::gate)
+    }
+
+    fn release(&mut self) {
+        if let (Some(ring), Some(held)) = (&self.ring, self.held.take()) {
+            ring.give_back(held);
+        }
+    }
+}
+
+/// Loads the segments to be pinned, several at once.
+fn load(
+    reads: &[SegmentReads],
+    pinned: &[bool],
+    files: &[Box<dyn ReadAt>],
+) -> Result<Vec<Option<Pinned>>, Error> {
+    const READERS: usize = 4;
+    let next = AtomicUsize::new(0);
+    let mut loaded: Vec<Option<Pinned>> = reads.iter().map(|_| None).collect();
+    let parts = std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..READERS)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut mine = Vec::new();
+                    loop {
+                        let i = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(reads) = reads.get(i) else { return Ok(mine) };
+                        if pinned[i] {
+                            let mut buffer = Buffer::new(reads.capacity)?;
+                            let pads = attempt(reads, files, buffer.as_mut_slice())?;
+                            mine.push((i, Pinned { buffer, pads }));
+                        }
+                    }
+                })
+            })
+            .collect();
+        readers
+            .into_iter()
+            .map(|reader| reader.join().unwrap_or(Err(Error::ReaderFailed)))
+            .collect::<Result<Vec<_>, Error>>()
+    })?;
+    for (i, pinned) in parts.into_iter().flatten() {
+        loaded[i] = Some(pinned);
+    }
+    Ok(loaded)
+}
+
+impl Trunk for StreamedTrunk {
+    fn vector(&mut self, name: &str) -> Result<Vec<f32>, Error> {
+        Ok(self.checkpoint.vector(name)?)
+    }
+
+    fn embedding(&mut self, id: u32, row: &mut [f32]) -> Result<(), Error> {
+        let bytes = &mut self.embedding_row[..];
+        let offset = self.embedding.offset + u64::from(id) * bytes.len() as u64;
+        self.checkpoint.read(self.embedding.shard, offset, bytes)?;
+        self.embedding_bytes_read += bytes.len() as u64;
+        for (value, bytes) in row.iter_mut().zip(bytes.as_chunks::<2>().0) {
+            *value = widen(*bytes);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, plan: PassPlan) -> Result<(), Error> {
+        self.release();
+        self.at = (0, 0);
+        let Some(ring) = &self.ring else { return Ok(()) };
+        if self.place != self.end {
+            // The last pass was left for good: what was ordered for it is of no use.
+            self.place = ring.flush();
+            self.ahead = false;
+        }
+        if !self.ahead {
+            ring.enqueue(self.body.iter().copied());
+        }
+        self.end = self.place + self.body.len() as u64;
+        if plan.head {
+            ring.enqueue(self.head.iter().copied());
+            self.end += self.head.len() as u64;
+        }
+        if plan.more {
+            ring.enqueue(self.body.iter().copied());
+        }
+        self.ahead = plan.more;
+        Ok(())
+    }
+
+    fn pieces(&mut self, stage: StageId) -> Result<Option<Vec<Piece<'_>>>, Error> {
+        let (mut index, mut first) = self.at;
+        if self.segments.get(index).is_some_and(|s| first == s.len()) {
+            (index, first) = (index + 1, 0);
+        }
+        let Some(segment) = self.segments.get(index) else { return Ok(None) };
+        let next = segment[first].stage;
+        if next != stage {
+            // The stage is through, or it is not its turn.
+            return if next > stage {
+                Ok(None)
+            } else {
+                Err(Error::OutOfStep { at: next.0, asked: stage.0 })
+            };
+        }
+        if first == 0 {
+            self.release();
+            if let (None, Some(ring)) = (&self.pinned[index], &self.ring) {
+                let loaded = ring.take(self.place)?;
+                debug_assert_eq!(loaded.segment, index);
+                self.place += 1;
+                if self.head.contains(&index) {
+                    self.head_bytes_read += self.reads[index].bytes;
+                }
+                self.held = Some(loaded);
+            }
+        }
+        let segment = &self.segments[index];
+        let count = segment[first..].iter().take_while(|run| run.stage == stage).count();
+        self.at = (index, first + count);
+        let (buffer, pads) = match (&self.pinned[index], &self.held) {
+            (Some(pinned), _) => (pinned.buffer.as_slice(), &pinned.pads),
+            (None, Some(held)) => (held.buffer.as_slice(), &held.pads),
+            (None, None) => return Err(Error::OutOfStep { at: next.0, asked: stage.0 }),
+        };
+        let pieces = (first..first + count)
+            .map(|i| {
+                let bytes = self.reads[index].run(i, buffer, pads);
+                let weights = Weights::Bf16(bytes.as_chunks::<2>().0);
+                Piece { tensor: segment[i].tensor, rows: segment[i].rows.clone(), weights }
+            })
+            .collect();
+        Ok(Some(pieces))
+    }
+
+    fn counters(&self) -> TrunkCounters {
+        let streamed = self.ring.as_ref().map_or(0, |ring| ring.figures().0);
+        TrunkCounters {
+            bytes_read: self.pinned_bytes + streamed,
+            bytes_pinned: self.pinned_bytes,
+            head_bytes_read: self.head_bytes_read,
+            embedding_bytes_read: self.embedding_bytes_read,
+        }
+    }
+}
