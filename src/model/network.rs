@@ -7,7 +7,8 @@ use super::{Blueprint, Compute, Error, Layer, Residual, Sources, State};
 use crate::checkpoint::config::Config;
 use crate::checkpoint::{Checkpoint, names};
 use crate::stream::{
-    ExpertCounters, Experts, PassPlan, PlainExperts, ResidentTrunk, StageId, Trunk, TrunkCounters,
+    ExpertCounters, Experts, PassPlan, PlainExperts, StageId, StreamedTrunk, Trunk, TrunkCounters,
+    TrunkPlan,
 };
 
 /// Tokens of a prompt that go through the layers together.
@@ -97,8 +98,9 @@ impl Network {
         compute: Compute,
     ) -> Result<Self, Error> {
         let blueprint = Blueprint::new(checkpoint.config().clone(), layers);
-        let trunk = ResidentTrunk::load(Arc::clone(checkpoint), blueprint.walk.clone())?;
-        let experts = PlainExperts::new(Arc::clone(checkpoint));
+        let plan = TrunkPlan::resident(&blueprint.walk);
+        let trunk = StreamedTrunk::open(Arc::clone(checkpoint), &blueprint.walk, &plan)?;
+        let experts = PlainExperts::new(Arc::clone(checkpoint)).first(trunk.gate());
         Self::new(blueprint, Box::new(trunk), Box::new(experts), compute)
     }
 

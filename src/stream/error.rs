@@ -60,6 +60,15 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The system refused a reader's thread.
+    #[error("cannot start a thread that reads: {cause}")]
+    Thread {
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// A reader panicked: a fault of this program.
+    #[error("a reader of the trunk failed (a fault of this program)")]
+    ReaderFailed,
     /// A source that holds its weights itself lacks one.
     #[error("there is no tensor {0}")]
     NoTensor(String),

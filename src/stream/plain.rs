@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Error, ExpertCounters, ExpertWeights, Experts, Wanted};
+use super::{Error, ExpertCounters, ExpertWeights, Experts, Gate, Wanted};
 use crate::checkpoint::names::ExpertPart;
 use crate::checkpoint::{self, Checkpoint, ExpertAt};
 
@@ -19,6 +19,7 @@ pub struct PlainExperts {
     /// How many of `wanted` were handed out.
     done: usize,
     slots: Vec<Vec<u8>>,
+    gate: Option<Gate>,
     counters: ExpertCounters,
 }
 
@@ -31,8 +32,15 @@ impl PlainExperts {
             wanted: Vec::new(),
             done: 0,
             slots: Vec::new(),
+            gate: None,
             counters: ExpertCounters::default(),
         }
+    }
+
+    /// Lets these reads go before what the gate's trunk reads ahead.
+    pub fn first(mut self, gate: Option<Gate>) -> Self {
+        self.gate = gate;
+        self
     }
 }
 
@@ -74,6 +82,7 @@ impl Experts for PlainExperts {
         if count == 0 {
             return Ok(None);
         }
+        let _first = self.gate.as_ref().map(Gate::enter);
         let bytes = self.checkpoint.expert_layout().bytes() as usize;
         if self.slots.len() < count {
             self.slots.resize_with(count, || vec![0; bytes]);

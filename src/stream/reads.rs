@@ -1,7 +1,5 @@
 //! What has to be read for a segment, and where each of its runs stands in the buffer then.
 
-use std::io;
-
 use super::{BLOCK, Error, ReadAt, Segment, Walk, read_span, span_capacity};
 use crate::checkpoint::Checkpoint;
 
@@ -48,25 +46,46 @@ impl SegmentReads {
             let row_bytes = 2 * tensor.columns;
             let offset = on_disk.offset + (run.rows.start * row_bytes) as u64;
             let len = run.rows.len() * row_bytes;
+            let count = extents.len();
             match extents.last_mut() {
-                Some(last) if last.shard == on_disk.shard && last.offset + last.len as u64 == offset => {
-                    places.push(Place { extent: extents.len() - 1, start: last.len, len });
-                    let last = extents.len() - 1;
-                    extents[last].len += len;
+                // A neighbour on disk: read together with the run before it.
+                Some(last)
+                    if last.shard == on_disk.shard && last.offset + last.len as u64 == offset =>
+                {
+                    places.push(Place {
+                        extent: count - 1,
+                        start: last.len,
+                        len,
+                    });
+                    last.len += len;
                 }
                 _ => {
-                    places.push(Place { extent: extents.len(), start: 0, len });
-                    extents.push(Extent { shard: on_disk.shard, offset, len, at: 0 });
+                    places.push(Place {
+                        extent: count,
+                        start: 0,
+                        len,
+                    });
+                    extents.push(Extent {
+                        shard: on_disk.shard,
+                        offset,
+                        len,
+                        at: 0,
+                    });
                 }
             }
         }
         let mut capacity = 0;
         for extent in &mut extents {
             extent.at = capacity;
-            capacity += span_capacity(extent.len).next_multiple_of(BLOCK as usize);
+            capacity += span_capacity(extent.len).next_multiple_of(BLOCK);
         }
         let bytes = extents.iter().map(|e| e.len as u64).sum();
-        Ok(Self { extents, places, capacity, bytes })
+        Ok(Self {
+            extents,
+            places,
+            capacity,
+            bytes,
+        })
     }
 
     /// Reads all of it into `buffer`. Gives the padding in front of each extent, for [`Self::run`].
@@ -80,7 +99,7 @@ impl SegmentReads {
                 let file = files[usize::from(extent.shard)].as_ref();
                 let end = extent.at + span_capacity(extent.len);
                 read_span(file, extent.offset, extent.len, &mut buffer[extent.at..end])
-                    .map_err(|cause| Error::read(file, extent.offset, cause))
+                    .map_err(|cause| Error::read(file.path(), extent.offset, extent.len, cause))
             })
             .collect()
     }
@@ -90,12 +109,5 @@ impl SegmentReads {
         let Place { extent, start, len } = self.places[run];
         let start = self.extents[extent].at + pads[extent] + start;
         &buffer[start..start + len]
-    }
-}
-
-impl Error {
-    /// A read that failed, by file and offset.
-    pub(super) fn read(file: &dyn ReadAt, offset: u64, cause: io::Error) -> Self {
-        Self::Read { path: file.path().to_owned(), offset, cause }
     }
 }

@@ -93,8 +93,14 @@ impl Ring {
         slots: usize,
         capacity: usize,
     ) -> Result<Self, Error> {
-        let free = (0..slots).map(|slot| Ok((slot, Buffer::new(capacity)?))).collect::<Result<_, Error>>()?;
-        let state = State { free, slots: vec![SlotState::Empty; slots], ..State::default() };
+        let free = (0..slots)
+            .map(|slot| Ok((slot, Buffer::new(capacity)?)))
+            .collect::<Result<_, Error>>()?;
+        let state = State {
+            free,
+            slots: vec![SlotState::Empty; slots],
+            ..State::default()
+        };
         let shared = Arc::new(Shared {
             files,
             reads,
@@ -102,7 +108,10 @@ impl Ring {
             work: Condvar::new(),
             ready: Condvar::new(),
         });
-        let mut ring = Self { shared, threads: Vec::new() };
+        let mut ring = Self {
+            shared,
+            threads: Vec::new(),
+        };
         for reader in 0..slots {
             let shared = Arc::clone(&ring.shared);
             let thread = std::thread::Builder::new()
@@ -161,7 +170,11 @@ impl Ring {
                 state.starving = true;
                 self.shared.work.notify_all();
             }
-            state = self.shared.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .shared
+                .ready
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -202,24 +215,30 @@ impl Drop for Ring {
     }
 }
 
-/// Lets expert reads go before read-ahead of the trunk.
+/// Lets expert reads go before read-ahead of the trunk, where both are on one drive.
 #[derive(Clone)]
-pub(super) struct Gate(Arc<Shared>);
+pub struct Gate(Arc<Shared>);
 
 impl Gate {
-    /// An expert read begins.
-    pub fn enter(&self) {
+    /// An expert read begins; it ends when what is given back is dropped.
+    pub fn enter(&self) -> Entered {
         self.0.lock().experts += 1;
+        Entered(self.clone())
     }
+}
 
-    /// An expert read has ended.
-    pub fn leave(&self) {
-        let mut state = self.0.lock();
+/// An expert read that is going on.
+pub struct Entered(Gate);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let shared = &self.0.0;
+        let mut state = shared.lock();
         state.experts -= 1;
-        let free = state.experts == 0;
+        let last = state.experts == 0;
         drop(state);
-        if free {
-            self.0.work.notify_all();
+        if last {
+            shared.work.notify_all();
         }
     }
 }
@@ -233,10 +252,15 @@ fn read_on(shared: &Shared) {
         }
         let may_read = state.experts == 0 || state.starving;
         if state.todo.is_empty() || state.free.is_empty() || !may_read {
-            state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = shared
+                .work
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
             continue;
         }
-        let (Some((place, segment)), Some((slot, mut buffer))) = (state.todo.pop_front(), state.free.pop()) else {
+        let (Some((place, segment)), Some((slot, mut buffer))) =
+            (state.todo.pop_front(), state.free.pop())
+        else {
             continue;
         };
         state.slots[slot] = SlotState::Reading;
@@ -244,8 +268,10 @@ fn read_on(shared: &Shared) {
         drop(state);
 
         let reads = &shared.reads[segment];
-        let read = catch_unwind(AssertUnwindSafe(|| attempt(reads, &shared.files, buffer.as_mut_slice())))
-            .unwrap_or(Err(Error::ReaderFailed));
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            attempt(reads, &shared.files, buffer.as_mut_slice())
+        }))
+        .unwrap_or(Err(Error::ReaderFailed));
 
         state = shared.lock();
         if read.is_ok() {
@@ -258,7 +284,12 @@ fn read_on(shared: &Shared) {
             let outcome = match read {
                 Ok(pads) => {
                     state.slots[slot] = SlotState::Ready;
-                    Ok(Loaded { segment, buffer, pads, slot })
+                    Ok(Loaded {
+                        segment,
+                        buffer,
+                        pads,
+                        slot,
+                    })
                 }
                 Err(error) => {
                     state.slots[slot] = SlotState::Empty;

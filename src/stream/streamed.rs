@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::reads::SegmentReads;
 use super::ring::{Gate, Loaded, Ring, SlotState, attempt};
 use super::{
-    Buffer, DirectFile, Error, PassPlan, Piece, ReadAt, Segment, StageId, Trunk, TrunkCounters, Walk,
+    Buffer, DirectFile, Error, PassPlan, Piece, ReadAt, Segment, StageId, Trunk, TrunkCounters,
+    Walk,
 };
 use crate::checkpoint::{Checkpoint, Tensor, names};
 use crate::kernels::{Weights, widen};
@@ -28,7 +29,11 @@ impl TrunkPlan {
     pub fn resident(walk: &Walk) -> Self {
         let segment_bytes = walk.segment_bytes();
         let pinned = vec![true; walk.segments(segment_bytes).len()];
-        Self { segment_bytes, pinned, ring_slots: 0 }
+        Self {
+            segment_bytes,
+            pinned,
+            ring_slots: 0,
+        }
     }
 }
 
@@ -41,7 +46,6 @@ struct Pinned {
 /// The trunk of a checkpoint, streamed by a plan.
 pub struct StreamedTrunk {
     checkpoint: Arc<Checkpoint>,
-    walk: Walk,
     segments: Vec<Segment>,
     reads: Arc<Vec<SegmentReads>>,
     pinned: Vec<Option<Pinned>>,
@@ -71,14 +75,13 @@ impl StreamedTrunk {
     ///
     /// # Errors
     /// A tensor is missing, a shard cannot be opened or read, or there is no memory.
-    pub fn open(checkpoint: Arc<Checkpoint>, walk: Walk, plan: &TrunkPlan) -> Result<Self, Error> {
+    pub fn open(checkpoint: Arc<Checkpoint>, walk: &Walk, plan: &TrunkPlan) -> Result<Self, Error> {
         let files = (0..checkpoint.shard_count())
             .map(|shard| {
                 let path = checkpoint.shard_path(shard);
-                let file = DirectFile::open(path).map_err(|cause| Error::Read {
+                let file = DirectFile::open(path).map_err(|source| Error::Open {
                     path: path.to_owned(),
-                    offset: 0,
-                    cause,
+                    source,
                 })?;
                 Ok(Box::new(file) as Box<dyn ReadAt>)
             })
@@ -92,7 +95,7 @@ impl StreamedTrunk {
     /// As [`Self::open`].
     pub fn over(
         checkpoint: Arc<Checkpoint>,
-        walk: Walk,
+        walk: &Walk,
         plan: &TrunkPlan,
         files: Vec<Box<dyn ReadAt>>,
     ) -> Result<Self, Error> {
@@ -101,30 +104,40 @@ impl StreamedTrunk {
         debug_assert_eq!(segments.len(), plan.pinned.len());
         let reads = segments
             .iter()
-            .map(|segment| SegmentReads::new(segment, &walk, &checkpoint))
+            .map(|segment| SegmentReads::new(segment, walk, &checkpoint))
             .collect::<Result<Vec<_>, _>>()?;
         let reads = Arc::new(reads);
         let pinned = load(&reads, &plan.pinned, &files)?;
-        let pinned_bytes = reads.iter().zip(&plan.pinned).filter(|(_, p)| **p).map(|(r, _)| r.bytes).sum();
+        let pinned_bytes = reads
+            .iter()
+            .zip(&plan.pinned)
+            .filter(|(_, p)| **p)
+            .map(|(r, _)| r.bytes)
+            .sum();
 
         let streamed = |i: &usize| !plan.pinned[*i];
         // The walk starts a segment at its last stage, the head.
         let last_stage = StageId(walk.stages().len() - 1);
-        let first_of_head = segments.iter().position(|s| s[0].stage == last_stage).unwrap_or(segments.len());
+        let first_of_head = segments
+            .iter()
+            .position(|s| s[0].stage == last_stage)
+            .unwrap_or(segments.len());
         let body: Vec<usize> = (0..first_of_head).filter(streamed).collect();
         let head: Vec<usize> = (first_of_head..segments.len()).filter(streamed).collect();
         let capacity = body.iter().chain(&head).map(|&i| reads[i].capacity).max();
         let ring = match capacity {
             None => None,
-            Some(capacity) => {
-                Some(Ring::new(files, Arc::clone(&reads), plan.ring_slots.max(1), capacity)?)
-            }
+            Some(capacity) => Some(Ring::new(
+                files,
+                Arc::clone(&reads),
+                plan.ring_slots.max(1),
+                capacity,
+            )?),
         };
         let embedding = *checkpoint.tensor(names::EMBEDDING)?;
         let embedding_row = vec![0; 2 * checkpoint.config().hidden];
         Ok(Self {
             checkpoint,
-            walk,
             segments,
             reads,
             pinned,
@@ -151,11 +164,14 @@ impl StreamedTrunk {
 
     /// Time that the computation waited for the ring.
     pub fn stalled(&self) -> Duration {
-        self.ring.as_ref().map(|ring| ring.figures().1).unwrap_or_default()
+        self.ring
+            .as_ref()
+            .map(|ring| ring.figures().1)
+            .unwrap_or_default()
     }
 
     /// What lets expert reads on the same drive go first.
-    pub(super) fn gate(&self) -> Option<Gate> {
+    pub fn gate(&self) -> Option<Gate> {
         self.ring.as_ref().map(Ring::gate)
     }
 
@@ -182,7 +198,9 @@ fn load(
                     let mut mine = Vec::new();
                     loop {
                         let i = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(reads) = reads.get(i) else { return Ok(mine) };
+                        let Some(reads) = reads.get(i) else {
+                            return Ok(mine);
+                        };
                         if pinned[i] {
                             let mut buffer = Buffer::new(reads.capacity)?;
                             let pads = attempt(reads, files, buffer.as_mut_slice())?;
@@ -222,7 +240,9 @@ impl Trunk for StreamedTrunk {
     fn begin(&mut self, plan: PassPlan) -> Result<(), Error> {
         self.release();
         self.at = (0, 0);
-        let Some(ring) = &self.ring else { return Ok(()) };
+        let Some(ring) = &self.ring else {
+            return Ok(());
+        };
         if self.place != self.end {
             // The last pass was left for good: what was ordered for it is of no use.
             self.place = ring.flush();
@@ -248,14 +268,19 @@ impl Trunk for StreamedTrunk {
         if self.segments.get(index).is_some_and(|s| first == s.len()) {
             (index, first) = (index + 1, 0);
         }
-        let Some(segment) = self.segments.get(index) else { return Ok(None) };
+        let Some(segment) = self.segments.get(index) else {
+            return Ok(None);
+        };
         let next = segment[first].stage;
         if next != stage {
             // The stage is through, or it is not its turn.
             return if next > stage {
                 Ok(None)
             } else {
-                Err(Error::OutOfStep { at: next.0, asked: stage.0 })
+                Err(Error::OutOfStep {
+                    at: next.0,
+                    asked: stage.0,
+                })
             };
         }
         if first == 0 {
@@ -271,18 +296,30 @@ impl Trunk for StreamedTrunk {
             }
         }
         let segment = &self.segments[index];
-        let count = segment[first..].iter().take_while(|run| run.stage == stage).count();
+        let count = segment[first..]
+            .iter()
+            .take_while(|run| run.stage == stage)
+            .count();
         self.at = (index, first + count);
         let (buffer, pads) = match (&self.pinned[index], &self.held) {
             (Some(pinned), _) => (pinned.buffer.as_slice(), &pinned.pads),
             (None, Some(held)) => (held.buffer.as_slice(), &held.pads),
-            (None, None) => return Err(Error::OutOfStep { at: next.0, asked: stage.0 }),
+            (None, None) => {
+                return Err(Error::OutOfStep {
+                    at: next.0,
+                    asked: stage.0,
+                });
+            }
         };
         let pieces = (first..first + count)
             .map(|i| {
                 let bytes = self.reads[index].run(i, buffer, pads);
                 let weights = Weights::Bf16(bytes.as_chunks::<2>().0);
-                Piece { tensor: segment[i].tensor, rows: segment[i].rows.clone(), weights }
+                Piece {
+                    tensor: segment[i].tensor,
+                    rows: segment[i].rows.clone(),
+                    weights,
+                }
             })
             .collect();
         Ok(Some(pieces))

@@ -75,11 +75,17 @@ impl Walk {
     }
 
     /// Cuts the walk into segments of at most `limit` bytes each (of bf16), or of one unit of rows where that is more.
+    /// The last stage, the head, begins one.
     pub fn segments(&self, limit: u64) -> Vec<Segment> {
         let mut segments = Vec::new();
         let mut segment = Segment::new();
         let mut room = limit;
         for (stage, tensors) in self.stages.iter().enumerate() {
+            // The head begins a segment: a pass may end before it.
+            if stage + 1 == self.stages.len() && !segment.is_empty() {
+                segments.push(std::mem::take(&mut segment));
+                room = limit;
+            }
             for (index, tensor) in tensors.iter().enumerate() {
                 let unit_bytes = 2 * (tensor.unit * tensor.columns) as u64;
                 let mut row = 0;

@@ -7,7 +7,7 @@ use k3::checkpoint::Checkpoint;
 use k3::checkpoint::synth::{self, SynthOptions};
 use k3::kernels::Isa;
 use k3::model::{Blueprint, Compute, LayerState, Network, State, Want};
-use k3::stream::{Experts, PlainExperts, ResidentTrunk, Trunk};
+use k3::stream::{Experts, PlainExperts, StreamedTrunk, Trunk, TrunkPlan};
 
 use super::compare::bits;
 use super::draw::XorShift;
@@ -59,10 +59,28 @@ impl Model {
         Blueprint::new(self.checkpoint.config().clone(), usize::MAX)
     }
 
+    /// The whole trunk in memory, cut into segments of this size.
     pub fn trunk(&self, segment_limit: u64) -> Box<dyn Trunk> {
+        Box::new(self.streamed(segment_limit, 0, |_| true))
+    }
+
+    /// The trunk in segments of this size; those that are not pinned come through a ring.
+    pub fn streamed(
+        &self,
+        segment_bytes: u64,
+        ring_slots: usize,
+        pinned: impl Fn(usize) -> bool,
+    ) -> StreamedTrunk {
         let walk = self.blueprint().walk;
-        let checkpoint = Arc::clone(&self.checkpoint);
-        Box::new(ResidentTrunk::load_in_segments(checkpoint, walk, segment_limit).unwrap())
+        let pinned = (0..walk.segments(segment_bytes).len())
+            .map(pinned)
+            .collect();
+        let plan = TrunkPlan {
+            segment_bytes,
+            pinned,
+            ring_slots,
+        };
+        StreamedTrunk::open(Arc::clone(&self.checkpoint), &walk, &plan).unwrap()
     }
 
     pub fn experts(&self) -> Box<dyn Experts> {
