@@ -60,6 +60,14 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// A file whose reading speed cannot be measured.
+    #[error("{}: {problem}", path.display())]
+    Measure {
+        /// The file.
+        path: PathBuf,
+        /// Why not, and what to do.
+        problem: String,
+    },
     /// A source that holds its weights itself lacks one.
     #[error("there is no tensor {0}")]
     NoTensor(String),
