@@ -342,3 +342,24 @@ fn help_and_version_are_answered_at_once() {
     assert_eq!(code, 0);
     assert!(help.contains("run") && help.contains("synth"));
 }
+
+#[test]
+fn bench_io_refuses_what_it_cannot_measure_before_it_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = folder.path().join("a small file");
+    std::fs::write(&small, [0; 100]).unwrap();
+    let small = small.to_str().unwrap();
+    for (arguments, says) in [
+        (vec!["bench", "io", small], "too few to measure"),
+        (vec!["bench", "io", "no such file"], "cannot be read"),
+        (
+            vec!["bench", "io", small, "--seconds", "0"],
+            "more than 0, and at most 3600",
+        ),
+        (vec!["bench", "disk", small], "disk"),
+    ] {
+        let (code, text, error) = run(&arguments);
+        assert_eq!((code, text.as_str()), (2, ""), "{error}");
+        assert!(error.contains(says), "{error}");
+    }
+}

@@ -23,7 +23,7 @@ pub mod names;
 pub mod shards;
 pub mod synth;
 mod synth_config;
-mod synth_values;
+pub(crate) mod synth_values;
 
 pub use config::Config;
 pub use dtype::Dtype;

@@ -177,7 +177,7 @@ fn to_bf16(value: f32) -> u16 {
 
 /// The output step of the splitmix64 generator; its state is a counter.
 #[inline]
-fn mix(counter: u64) -> u64 {
+pub(crate) fn mix(counter: u64) -> u64 {
     let z = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,5 +1,7 @@
 //! The commands of `k3`, one file a command. They check, call the library and report; nothing is computed here.
 
+mod bench;
+mod bench_file;
 mod chat;
 mod exit;
 mod generation;
@@ -34,6 +36,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measure this machine
+    Bench(bench::BenchArgs),
     /// Talk line by line
     Chat(chat::LineArgs),
     /// Continue a prompt
@@ -59,6 +63,7 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
         }
     };
     let done = match parsed.command {
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Chat(arguments) => chat::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Synth(arguments) => synth::run(&arguments),

@@ -69,6 +69,14 @@ pub enum Error {
     /// A reader panicked: a fault of this program.
     #[error("a reader of the trunk failed (a fault of this program)")]
     ReaderFailed,
+    /// A file whose reading speed cannot be measured.
+    #[error("{}: {problem}", path.display())]
+    Measure {
+        /// The file.
+        path: PathBuf,
+        /// Why not, and what to do.
+        problem: String,
+    },
     /// A source that holds its weights itself lacks one.
     #[error("there is no tensor {0}")]
     NoTensor(String),

@@ -1,7 +1,6 @@
 //! How fast a file can be read past the page cache: reads of one size, several in flight, timed. It decides nothing
 //! and prints nothing.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use super::buffer::{BLOCK, Buffer, Pages};
 use super::direct::ReadAt;
 use super::span::read_span;
 use super::{DirectFile, Error};
+use crate::checkpoint::synth_values::mix;
 
 /// Which reads follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,11 @@ impl Rates {
     pub fn best(&self) -> &Rate {
         let (first, rest) = (&self.rates[0], &self.rates[1..]);
         rest.iter().fold(first, |best, rate| {
-            if rate.median() > best.median() { rate } else { best }
+            if rate.median() > best.median() {
+                rate
+            } else {
+                best
+            }
         })
     }
 }
@@ -161,7 +165,11 @@ fn measure(
         for rate in &mut rates {
             let (bytes_per_s, huge) = one_sample(file, rate.case, sample)?;
             rate.samples.push(bytes_per_s);
-            rate.huge = if repeat == 0 { huge } else { both(rate.huge, huge) };
+            rate.huge = if repeat == 0 {
+                huge
+            } else {
+                both(rate.huge, huge)
+            };
         }
     }
     for rate in &mut rates {
@@ -179,11 +187,7 @@ fn both(a: Option<bool>, b: Option<bool>) -> Option<bool> {
 }
 
 /// Reads for `time`, at least once a reader; gives bytes a second and whether the buffers got huge pages.
-fn one_sample(
-    file: &dyn ReadAt,
-    case: Case,
-    time: Duration,
-) -> Result<(f64, Option<bool>), Error> {
+fn one_sample(file: &dyn ReadAt, case: Case, time: Duration) -> Result<(f64, Option<bool>), Error> {
     let mut buffers = Vec::with_capacity(case.in_flight);
     for _ in 0..case.in_flight {
         let mut buffer = Buffer::with_pages(case.bytes, case.pages)?;
@@ -233,7 +237,116 @@ fn place(case: Case, number: u64, len: u64) -> u64 {
         Pattern::Sequential => number % (len / bytes) * bytes,
         Pattern::Random => {
             let places = (len - bytes) / BLOCK as u64 + 1;
-            scatter(number) % places * BLOCK as u64
+            mix(number) % places * BLOCK as u64
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::faulty::{Fault, Faulty, When};
+
+    fn case(pattern: Pattern, blocks: usize, in_flight: usize) -> Case {
+        Case {
+            pattern,
+            bytes: blocks * BLOCK,
+            in_flight,
+            pages: Pages::Huge,
+        }
+    }
+
+    /// A file of so many blocks and a few bytes more.
+    fn file_of(blocks: usize) -> (tempfile::TempDir, DirectFile) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, vec![3; blocks * BLOCK + 9]).unwrap();
+        let file = DirectFile::open(&path).unwrap();
+        (dir, file)
+    }
+
+    #[test]
+    fn reads_stay_inside_the_file_and_go_everywhere() {
+        let len = 10 * BLOCK as u64 + 9;
+        let places = |case, n| {
+            (0..n)
+                .map(|i| place(case, i, len) / BLOCK as u64)
+                .collect::<Vec<_>>()
+        };
+        let sequential = places(case(Pattern::Sequential, 3, 1), 7);
+        assert_eq!(sequential, [0, 3, 6, 0, 3, 6, 0]);
+        let mut random = places(case(Pattern::Random, 3, 1), 400);
+        assert_ne!(random[..8], random[8..16]);
+        random.sort_unstable();
+        random.dedup();
+        assert_eq!(random, [0, 1, 2, 3, 4, 5, 6, 7]);
+        // A file of one read has one place.
+        assert_eq!(place(case(Pattern::Random, 10, 1), 5, len), 0);
+    }
+
+    #[test]
+    fn every_case_is_read_as_asked() {
+        let (_dir, file) = file_of(8);
+        let file = Faulty::new(file);
+        let cases = [case(Pattern::Sequential, 2, 3), case(Pattern::Random, 1, 2)];
+        // No time at all: every reader reads once.
+        let rates = measure(&file, &cases, 5, Duration::ZERO).unwrap();
+        assert_eq!(file.reads(), 5 * (3 + 2));
+        assert_eq!(rates.direct, file.direct());
+        for (rate, case) in rates.rates.iter().zip(cases) {
+            assert_eq!(rate.case, case);
+            assert_eq!(rate.samples.len(), 5);
+            assert!(rate.lowest() > 0.0 && rate.highest().is_finite());
+            assert!(rate.lowest() <= rate.median() && rate.median() <= rate.highest());
+        }
+    }
+
+    #[test]
+    fn medians_and_the_best_are_of_the_sorted_repeats() {
+        let rate = |samples: &[f64]| Rate {
+            case: case(Pattern::Random, 1, samples.len()),
+            samples: samples.to_vec(),
+            huge: None,
+        };
+        let rates = Rates {
+            direct: true,
+            rates: vec![rate(&[1.0, 4.0, 9.0]), rate(&[5.0, 6.0]), rate(&[2.0])],
+        };
+        assert_eq!(
+            rates.rates.iter().map(Rate::median).collect::<Vec<_>>(),
+            [4.0, 5.0, 2.0]
+        );
+        assert_eq!(rates.best().case.in_flight, 2);
+        assert_eq!((rates.best().lowest(), rates.best().highest()), (5.0, 6.0));
+        assert_eq!(both(Some(true), Some(false)), Some(false));
+        assert_eq!(both(Some(true), None), None);
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused_and_errors_name_the_file() {
+        let (_dir, file) = file_of(4);
+        let good = case(Pattern::Sequential, 1, 1);
+        for cases in [
+            vec![],
+            vec![good, case(Pattern::Random, 5, 1)],
+            vec![Case { bytes: 5, ..good }],
+            vec![Case { bytes: 0, ..good }],
+            vec![Case {
+                in_flight: 0,
+                ..good
+            }],
+        ] {
+            let error = measure(&file, &cases, 1, Duration::ZERO).unwrap_err();
+            assert!(matches!(error, Error::Measure { .. }) && error.to_string().contains("file: "));
+        }
+        assert!(measure(&file, &[good], 0, Duration::ZERO).is_err());
+        let file = Faulty::new(file);
+        file.fail(When::Nth(2), 1, Fault::Error(std::io::ErrorKind::Other));
+        let error = measure(&file, &[case(Pattern::Sequential, 1, 4)], 1, Duration::ZERO);
+        let message = error.unwrap_err().to_string();
+        assert!(
+            message.contains("file: cannot read 4096 bytes from byte 8192"),
+            "{message}"
+        );
     }
 }

@@ -8,6 +8,7 @@ mod direct;
 mod error;
 mod experts;
 pub mod faulty;
+pub mod measure;
 mod plain;
 mod reads;
 mod ring;
