@@ -2,17 +2,35 @@
 //!
 //! [`Trunk`] and [`Experts`] are the seam through which [`crate::model`] asks for weights. What stands behind them may
 //! stream, keep or invent the bytes; what comes out is the same.
+//!
+//! How much memory they may take is a [`Plan`], made by [`plan()`] from a model's [`Shape`], a [`Request`] and the
+//! [`Machine`], before anything is allocated.
 
+mod auto;
+mod cgroup;
 mod error;
 mod experts;
+mod machine;
+mod pins;
 mod plain;
+mod plan;
+mod preset;
+mod refusal;
 mod resident;
+mod shape;
 mod trunk;
 mod walk;
 
+pub use cgroup::ControlGroup;
 pub use error::Error;
 pub use experts::{ExpertCounters, ExpertWeights, Experts, Wanted};
+pub use machine::{GROUP_MARGIN, Garbled, Limit, Machine, Memory};
+pub use pins::pins;
 pub use plain::PlainExperts;
+pub use plan::{EXPERT_SLOTS, Parts, PerToken, Plan, RING_SLOTS, Request, plan};
+pub use preset::{Budgets, Preset};
+pub use refusal::Refusal;
 pub use resident::ResidentTrunk;
+pub use shape::{Activations, HUGE_PAGE, PAGE, Shape, WIDENING};
 pub use trunk::{PassPlan, Piece, Trunk, TrunkCounters};
 pub use walk::{Run, Segment, Stage, StageId, Walk, WalkTensor};
