@@ -3,31 +3,38 @@
 /// The segments to pin, one flag each, for a budget in bytes.
 ///
 /// Any pinned byte saves one byte a token, so no choice reads less than another of the same size; a good one is even,
-/// so that what is streamed never bunches up and reads overlap computation everywhere. A choice is therefore made by a
-/// count alone: `k` of `n` segments, each `n / k` from the next. Of all counts the one that fills the budget best is
-/// taken; less than about one segment is left over. A larger budget never pins less.
+/// so that what is streamed never bunches up and reads overlap computation everywhere. The choices looked at are the
+/// even ones with a share of `0/n`, `1/n` … `n/n` of the walk; of those that the budget pays for, the largest is taken.
+/// So a larger budget never pins less. What is left over is less than one segment where segments are of one size, less
+/// than two else.
 pub fn pins(segments: &[u64], budget: u64) -> Vec<bool> {
     let n = segments.len();
-    let best = (0..=n)
-        .map(|k| (pinned_bytes(segments, k), k))
-        .filter(|&(bytes, _)| bytes <= budget)
-        .max()
-        .map_or(0, |(_, k)| k);
-    (0..n).map(|i| is_pinned(i, best, n)).collect()
+    let walk: u64 = segments.iter().sum();
+    let largest = segments.iter().max().copied().unwrap_or(0);
+    // A choice is within half a segment of its share, so only shares near the budget's can be the largest.
+    let share = |bytes: u64| (u128::from(bytes) * n as u128 / u128::from(walk.max(1))) as usize;
+    let first = share(budget.min(walk).saturating_sub(2 * largest));
+    let last = n.min(share(budget.min(walk) + largest) + 1);
+    (first..=last)
+        .map(|k| even(segments, k))
+        .filter(|(bytes, _)| *bytes <= budget)
+        .max_by_key(|(bytes, _)| *bytes)
+        .map_or_else(|| vec![false; n], |(_, pinned)| pinned)
 }
 
-/// Whether segment `i` of `n` is one of `k` that are evenly spread (Bresenham's line).
-fn is_pinned(i: usize, k: usize, n: usize) -> bool {
-    (i + 1) * k / n > i * k / n
-}
-
-fn pinned_bytes(segments: &[u64], k: usize) -> u64 {
-    let n = segments.len();
-    let pinned = segments
-        .iter()
-        .enumerate()
-        .filter(|&(i, _)| is_pinned(i, k, n));
-    pinned.map(|(_, bytes)| bytes).sum()
+/// Segments of about `k / n` of all bytes, evenly spread: a segment is pinned where that brings the pinned bytes so far
+/// nearer to their share (Bresenham's line, with bytes for steps). Also gives their bytes.
+fn even(segments: &[u64], k: usize) -> (u64, Vec<bool>) {
+    let n = segments.len() as u128;
+    let (mut pinned, mut passed) = (0u64, 0u64);
+    let flags = segments.iter().map(|&bytes| {
+        passed += bytes;
+        let nearer = u128::from(2 * pinned + bytes) * n <= u128::from(2 * passed) * k as u128;
+        pinned += if nearer { bytes } else { 0 };
+        nearer
+    });
+    let flags = flags.collect();
+    (pinned, flags)
 }
 
 #[cfg(test)]

@@ -113,7 +113,7 @@ impl PerToken {
     /// computation is bound by memory.
     pub fn seconds(&self, disk: f64, memory: f64) -> f64 {
         let read = self.read() as f64 / disk;
-        let computed = (self.weights + self.attention) as f64 / memory;
+        let computed = (self.weights as f64 + self.attention as f64) / memory;
         read.max(computed)
     }
 }
@@ -167,12 +167,10 @@ pub fn plan(shape: &Shape, request: &Request, machine: &Machine) -> Result<Plan,
     let Some((available, limited_by)) = machine.available() else {
         return Ok(plan);
     };
-    if plan.total() > available {
-        return Err(refusal::refuse(
-            shape, request, &plan, available, limited_by,
-        ));
-    }
     (plan.available, plan.limited_by) = (Some(available), limited_by);
+    if plan.total() > available {
+        return Err(refusal::refuse(shape, request, plan, available));
+    }
     Ok(plan)
 }
 
@@ -251,8 +249,10 @@ fn activations(shape: &Shape, request: &Request, expert_slots: u64) -> u64 {
     let tokens = shape.chunk.min(request.context.max(1) as u64);
     let computing = shape.top_k.min(expert_slots);
     let logits = shape.activations.logits;
-    shape.activations.pass(tokens, shape.top_k, computing)
-        + logits.saturating_mul(request.logits as u64)
+    shape
+        .activations
+        .pass(tokens, shape.top_k, computing)
+        .saturating_add(logits.saturating_mul(request.logits as u64))
 }
 
 /// From this share of the machine's memory on, the system takes pages back while the model runs, and reading slows
@@ -312,3 +312,6 @@ pub(super) fn gb(bytes: u64) -> String {
         _ => format!("{:.2} GB", bytes as f64 / 1e9),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,14 +8,13 @@ use super::shape::Shape;
 /// A plan that the machine cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this plan needs {} of memory, {} may be used ({}), {} too little; {}, or {}",
-    gb(*.need), gb(*.available), limit(.limited_by), gb(.need - .available), .ways[0], .ways[1])]
+    gb(.plan.total()), gb(*.available), limit(&.plan.limited_by), gb(.plan.total() - .available),
+    .ways[0], .ways[1])]
 pub struct Refusal {
-    /// Predicted peak resident size of the process.
-    pub need: u64,
-    /// What it may take.
+    /// The plan, with what limits it.
+    pub plan: Box<Plan>,
+    /// What the process may take.
     pub available: u64,
-    /// What says so.
-    pub limited_by: Limit,
     /// Two ways out.
     pub ways: [String; 2],
 }
@@ -30,14 +29,8 @@ fn limit(limit: &Limit) -> String {
     }
 }
 
-pub(super) fn refuse(
-    shape: &Shape,
-    request: &Request,
-    plan: &Plan,
-    available: u64,
-    limited_by: Limit,
-) -> Refusal {
-    let need = plan.total();
+/// The refusal of a plan that takes more than `available`.
+pub(super) fn refuse(shape: &Shape, request: &Request, plan: Plan, available: u64) -> Refusal {
     let (trunk, cache) = (0, 0);
     let smallest = lay_out(shape, request, Budgets { trunk, cache });
     // What is left for the cache of positions beside the smallest plan's other parts.
@@ -56,15 +49,14 @@ pub(super) fn refuse(
             gb(smallest.total())
         )
     };
-    let short = gb(need - available);
-    let second = match limited_by {
+    let short = gb(plan.total() - available);
+    let second = match plan.limited_by {
         Limit::ControlGroup(_) => format!("raise the group's limit by {short}"),
         _ => format!("close programs that hold {short}"),
     };
     Refusal {
-        need,
+        plan: Box::new(plan),
         available,
-        limited_by,
         ways: [first, second],
     }
 }
