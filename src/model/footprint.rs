@@ -10,9 +10,10 @@ use crate::stream::{Activations, Shape};
 /// it was wanted.
 const EXPERT_RECORD: u64 = 16 + 32;
 /// For each tensor outside the experts: its name, twice (index and walk), its entry in the table, its runs of rows.
-const TENSOR_RECORD: u64 = 640;
+/// Measured on the full-size index.
+const TENSOR_RECORD: u64 = 448;
 /// One shard's header while it is read; each is dropped for the next.
-const HEADER: u64 = 2 << 20;
+const HEADER: u64 = 1 << 20;
 
 impl Blueprint {
     /// The sizes that a memory plan needs.

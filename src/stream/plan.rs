@@ -35,9 +35,9 @@ pub const RING_SLOTS: usize = 4;
 pub const EXPERT_SLOTS: u64 = 4;
 
 /// What a program with its one main thread takes before a model is opened: its own code and data, measured.
-const PROGRAM: u64 = 6 << 20;
+const PROGRAM: u64 = 5 << 20;
 /// What each further thread takes: the used part of its stack, and the allocator's own.
-const THREAD: u64 = 256 << 10;
+const THREAD: u64 = 128 << 10;
 /// Threads beside those that compute: readers, and the engine's own.
 const OTHER_THREADS: u64 = 6;
 
