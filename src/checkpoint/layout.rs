@@ -265,65 +265,7 @@ pub fn mxfp4_problem(moe: &MoeShape) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::{KdaShape, MlaShape, Situ};
     use super::*;
-
-    /// The sizes of the release.
-    fn released() -> Config {
-        let full = |layer: usize| layer % 4 == 3 || layer == 92;
-        Config {
-            hidden: 7168,
-            attention: (0..93)
-                .map(|layer| {
-                    if full(layer) {
-                        Attention::Mla
-                    } else {
-                        Attention::Kda
-                    }
-                })
-                .collect(),
-            vocab: 163_840,
-            norm_eps: 1e-5,
-            kda: KdaShape {
-                heads: 96,
-                head_dim: 128,
-                conv_kernel: 4,
-                gate_lower_bound: -5.0,
-            },
-            mla: MlaShape {
-                heads: 96,
-                q_rank: 1536,
-                kv_rank: 512,
-                nope_dim: 128,
-                rope_dim: 64,
-                v_dim: 128,
-                output_gate: true,
-                lora_norm_eps: 1e-6,
-            },
-            moe: MoeShape {
-                experts: 896,
-                top_k: 16,
-                shared: 2,
-                latent: 3584,
-                inner: 3072,
-                scaling: 1.0,
-                renormalize: true,
-                latent_norm: true,
-            },
-            dense_layers: 1,
-            dense_inner: 33_792,
-            block: 12,
-            situ: Situ {
-                beta: 4.0,
-                linear_beta: 25.0,
-            },
-            max_positions: None,
-            bos: None,
-            eos: None,
-            pad: None,
-            vision: true,
-        }
-    }
 
     /// What the published description of the release lists for one kind of layer: name, shape, type. Written out
     /// here once more, so that a slip in a name or a shape shows without any weights.
@@ -402,7 +344,7 @@ mod tests {
 
     #[test]
     fn the_released_names_bind_without_weights() {
-        let config = released();
+        let config = Config::released();
         assert_eq!(shown(&outside_layers(&config)), listed(&[OUTSIDE], ""));
         for number in 0..93 {
             let attention = if [3, 7, 11, 91, 92].contains(&number) || number % 4 == 3 {
@@ -431,7 +373,7 @@ mod tests {
     /// The published totals, which count o_norm as BF16; it is F32 in the published shard headers.
     #[test]
     fn the_released_sizes_add_up() {
-        let config = released();
+        let config = Config::released();
         let o_norm = 69 * 128 * 2;
         let layers: u64 = (0..93)
             .flat_map(|number| layer(&config, number))
@@ -447,7 +389,7 @@ mod tests {
 
     #[test]
     fn the_released_expert_is_one_run_of_17_547_264_bytes() {
-        let layout = ExpertLayout::new(&released().moe);
+        let layout = ExpertLayout::new(&Config::released().moe);
         assert_eq!(layout.bytes(), 17_547_264);
         let place = |part| {
             let PartLayout {
@@ -470,12 +412,12 @@ mod tests {
             (3072, 1792, 11_698_176, 5_505_024)
         );
         assert_eq!(place(ExpertPart::W3Scale), (3072, 112, 17_203_200, 344_064));
-        assert_eq!(mxfp4_problem(&released().moe), None);
+        assert_eq!(mxfp4_problem(&Config::released().moe), None);
     }
 
     #[test]
     fn switches_leave_their_tensors_out() {
-        let mut config = released();
+        let mut config = Config::released();
         config.mla.output_gate = false;
         config.moe.latent_norm = false;
         let names = |number| {
@@ -494,7 +436,7 @@ mod tests {
 
     #[test]
     fn widths_that_are_no_whole_groups_are_named() {
-        let mut moe = released().moe;
+        let mut moe = Config::released().moe;
         moe.inner = 48;
         assert!(
             mxfp4_problem(&moe)

@@ -20,6 +20,7 @@ mod json;
 pub mod layout;
 mod missing;
 pub mod names;
+mod released;
 pub mod shards;
 pub mod synth;
 mod synth_config;

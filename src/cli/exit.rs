@@ -35,7 +35,11 @@ impl Exit {
         if let Some(model::Error::Stream(stream::Error::Expert { .. })) = error.downcast_ref() {
             return 4;
         }
-        match error.is::<checkpoint::Error>() || error.is::<TextError>() {
+        let refused = error.is::<checkpoint::Error>()
+            || error.is::<TextError>()
+            || error.is::<stream::Refusal>()
+            || error.is::<stream::Garbled>();
+        match refused {
             true => Self::REFUSED,
             false => 1,
         }
@@ -58,7 +62,12 @@ mod tests {
             expert: 2,
             cause: io(),
         };
-        let codes: [(anyhow::Error, u8); 7] = [
+        let garbled = stream::Garbled {
+            path: PathBuf::from("x"),
+            problem: "gone".into(),
+        };
+        let codes: [(anyhow::Error, u8); 8] = [
+            (garbled.into(), 2),
             (model::Error::from(drop).into(), 4),
             (model::Error::Torn.into(), 1),
             (io().into(), 2),

@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_file;
+mod budget;
 mod chat;
 mod exit;
 mod generation;
@@ -10,6 +11,9 @@ mod machine;
 pub mod model;
 mod open;
 mod output;
+mod plan;
+mod plan_report;
+mod presets;
 mod run;
 pub mod synth;
 mod tok;
@@ -18,6 +22,7 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+pub use budget::BudgetArgs;
 pub use exit::Exit;
 
 /// Kimi K3 on this computer, without a screen.
@@ -40,6 +45,10 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Talk line by line
     Chat(chat::LineArgs),
+    /// What a run would take of this machine, before it runs
+    Plan(plan::PlanArgs),
+    /// What every preset would take of this machine
+    Presets(presets::PresetsArgs),
     /// Continue a prompt
     Run(run::RunArgs),
     /// Write a synthetic checkpoint in the released layout
@@ -65,6 +74,8 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
     let done = match parsed.command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Chat(arguments) => chat::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
+        Command::Presets(arguments) => presets::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Synth(arguments) => synth::run(&arguments),
         Command::Tok(arguments) => tok::run(&arguments),

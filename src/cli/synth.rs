@@ -72,7 +72,7 @@ pub fn run(args: &SynthArgs) -> anyhow::Result<()> {
 }
 
 /// Bytes in the decimal unit that suits them.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     let bytes = bytes as f64;
     if bytes < 1e9 {
         format!("{:.1} MB", bytes / 1e6)

@@ -9,6 +9,7 @@ mod compute;
 mod dense;
 mod error;
 mod experts;
+mod footprint;
 mod kda;
 mod layer;
 mod mla;

@@ -2,27 +2,45 @@
 //!
 //! [`Trunk`] and [`Experts`] are the seam through which [`crate::model`] asks for weights. What stands behind them may
 //! stream, keep or invent the bytes; what comes out is the same.
+//!
+//! How much memory they may take is a [`Plan`], made by [`plan()`] from a model's [`Shape`], a [`Request`] and the
+//! [`Machine`], before anything is allocated.
 
+mod auto;
 mod buffer;
+mod cgroup;
 mod direct;
 mod error;
 mod experts;
 pub mod faulty;
+mod machine;
 pub mod measure;
+mod pins;
 mod plain;
+mod plan;
+mod preset;
 mod reads;
+mod refusal;
 mod ring;
+mod shape;
 mod span;
 mod streamed;
 mod trunk;
 mod walk;
 
 pub use buffer::{BLOCK, Buffer, HUGE_PAGE, Pages};
+pub use cgroup::ControlGroup;
 pub use direct::{DirectFile, ReadAt};
 pub use error::Error;
 pub use experts::{ExpertCounters, ExpertWeights, Experts, Wanted};
+pub use machine::{GROUP_MARGIN, Garbled, Limit, Machine, Memory};
+pub use pins::pins;
 pub use plain::PlainExperts;
+pub use plan::{EXPERT_SLOTS, Parts, PerToken, Plan, RING_SLOTS, Request, plan};
+pub use preset::{Budgets, Preset};
+pub use refusal::Refusal;
 pub use ring::{Gate, SlotState};
+pub use shape::{Activations, PAGE, Shape, WIDENING};
 pub use span::{Span, read_span, span_capacity};
 pub use streamed::{StreamedTrunk, TrunkPlan};
 pub use trunk::{PassPlan, Piece, Trunk, TrunkCounters};

@@ -1,0 +1,219 @@
+//! What a network takes of memory, as sizes that a plan can be made of. It follows what the layers allocate; a layer that
+//! allocates otherwise changes its line here.
+
+use super::{Blueprint, PREFILL_CHUNK};
+use crate::checkpoint::config::{Attention, Config};
+use crate::checkpoint::layout::{self, ExpertLayout, Kind};
+use crate::stream::{Activations, Shape};
+
+/// For each routed expert: 16 bytes of the checkpoint's index, and the store's record of what it holds and how often
+/// it was wanted.
+const EXPERT_RECORD: u64 = 16 + 32;
+/// For each tensor outside the experts: its name, twice (index and walk), its entry in the table, its runs of rows.
+/// Measured on the full-size index.
+const TENSOR_RECORD: u64 = 448;
+/// One shard's header while it is read; each is dropped for the next.
+const HEADER: u64 = 1 << 20;
+
+impl Blueprint {
+    /// The sizes that a memory plan needs.
+    pub fn shape(&self) -> Shape {
+        let (config, layers) = (&self.config, self.layer_count());
+        let segments = self.walk.segments(self.walk.segment_bytes());
+        let run_bytes = |run| 2 * self.walk.tensor(run).columns as u64;
+        let segments = segments
+            .iter()
+            .map(|s| {
+                s.iter()
+                    .map(|run| run.rows.len() as u64 * run_bytes(run))
+                    .sum()
+            })
+            .collect();
+        let tensors = layout::trunk(config, layers);
+        let count = |kind| {
+            let kinds = config.attention.iter().take(layers);
+            kinds.filter(|k| **k == kind).count() as u64
+        };
+        let expert_layers = layers.saturating_sub(config.dense_layers) as u64;
+        // The index covers the whole checkpoint, also when only its first layers run.
+        let indexed = config.layers().saturating_sub(config.dense_layers) * config.moe.experts;
+        let (kda, mla) = (&config.kda, &config.mla);
+        let kda_state = kda.heads * kda.head_dim.pow(2) + 3 * (kda.conv_kernel - 1) * kda.width();
+        let row = f32s(mla.cache_width());
+        Shape {
+            segments,
+            vectors: vectors(config, &tensors),
+            index: indexed as u64 * EXPERT_RECORD + tensors.len() as u64 * TENSOR_RECORD + HEADER,
+            expert: ExpertLayout::new(&config.moe).bytes(),
+            experts: expert_layers * config.moe.experts as u64,
+            expert_layers,
+            top_k: config.moe.top_k as u64,
+            state: count(Attention::Kda) * f32s(kda_state),
+            kv_per_position: count(Attention::Mla) * row,
+            attention_per_position: count(Attention::Mla) * mla.heads as u64 * row,
+            activations: activations(config, layers),
+            chunk: PREFILL_CHUNK as u64,
+        }
+    }
+}
+
+/// Bytes of so many f32.
+fn f32s(values: usize) -> u64 {
+    (values * size_of::<f32>()) as u64
+}
+
+/// Small vectors widened to f32. Of each attention residual the norm and the projection are kept as one.
+fn vectors(config: &Config, tensors: &[layout::Entry]) -> u64 {
+    let small = tensors.iter().filter(|t| t.kind == Kind::Vector);
+    let values: usize = small.map(|t| t.shape.iter().product::<usize>()).sum();
+    let folds = tensors
+        .iter()
+        .filter(|t| t.name.ends_with("res_proj.weight"))
+        .count();
+    f32s(values - folds * config.hidden)
+}
+
+/// What the layers hold at once, per token: each line is a layer's own variables at its largest moment.
+fn activations(config: &Config, layers: usize) -> Activations {
+    let (hidden, kda, mla, moe) = (config.hidden, &config.kda, &config.mla, &config.moe);
+    let snapshots = layers.div_ceil(config.block);
+    // q, k, v, gate, decay, the heads' results as they come and by token; the output, and it again as it is turned.
+    let recurrent = 7 * kda.width() + kda.head_dim + kda.heads + 2 * hidden;
+    // The low-rank query twice, the latent, the gate, the query, the heads' results twice; the output twice.
+    let latent = 2 * mla.q_rank
+        + mla.cache_width()
+        + 3 * mla.heads * mla.v_dim
+        + mla.heads * mla.q_dim()
+        + 2 * hidden;
+    // What the attention gave; gate and up; one of them, or the output twice.
+    let dense = match config.dense_layers.min(layers) {
+        0 => 0,
+        _ => hidden + 2 * config.dense_inner + config.dense_inner.max(2 * hidden),
+    };
+    // What the attention gave; the router; the latent, its sum and the normed sum; the shared expert's gate and up;
+    // its output and the whole output twice.
+    let mixture = 4 * hidden + moe.experts + 3 * moe.latent + 2 * moe.shared_inner();
+    Activations {
+        // The stream, its snapshots and the layer's input.
+        pass: f32s((2 + snapshots) * hidden),
+        layer: f32s(recurrent.max(latent).max(dense)),
+        mixture: f32s(mixture),
+        choice: f32s(2 * moe.latent),
+        // Gate and up, and one of them or the result as it is turned.
+        computing: f32s(2 * moe.inner + moe.inner.max(moe.latent)),
+        logits: f32s(config.vocab),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::State;
+    use crate::stream::{self, Machine, Preset, Request, plan};
+
+    fn released() -> Shape {
+        Blueprint::new(Config::released(), 93).shape()
+    }
+
+    #[test]
+    fn the_released_sizes() {
+        let shape = released();
+        // The published sizes of trunk and lm_head, less the small vectors.
+        let published = 108_811_859_712 + 2_348_810_240;
+        let walk = shape.walk();
+        assert!(published - 60_000_000 < walk && walk < published, "{walk}");
+        assert_eq!(shape.expert, 17_547_264);
+        assert_eq!(shape.expert_stride(), 17_555_456);
+        assert_eq!(shape.experts, 82_432);
+        assert_eq!(shape.experts_per_token() * shape.expert, 25_829_572_608);
+        assert_eq!(shape.kv_per_position, 55_296);
+        assert_eq!(shape.state, 464_633_856);
+        assert!((53_000_000..58_000_000).contains(&shape.vectors));
+        assert_eq!(shape.ring_slot(), 34 << 20);
+        assert!(shape.index < 8_000_000, "{}", shape.index);
+    }
+
+    #[test]
+    fn the_state_is_what_a_state_allocates() {
+        let mut config = Config::released();
+        config.hidden = 64;
+        config.kda.heads = 2;
+        config.attention.truncate(9);
+        let state = State::new(&config, 9, 10).unwrap();
+        let allocated: usize = state
+            .layers
+            .iter()
+            .map(|layer| match layer {
+                crate::model::LayerState::Kda(kda) => {
+                    kda.recurrent.len() + kda.history.iter().map(Vec::len).sum::<usize>()
+                }
+                crate::model::LayerState::Mla(_) => 0,
+            })
+            .sum();
+        let shape = Blueprint::new(config, 9).shape();
+        assert_eq!(shape.state, f32s(allocated));
+        assert_eq!(shape.kv_per_position, state.bytes_per_position() as u64);
+    }
+
+    fn asking(preset: Preset, context: usize) -> Request {
+        Request {
+            preset,
+            trunk: None,
+            cache: None,
+            ring: None,
+            context,
+            threads: 2,
+            kept_states: 0,
+            logits: 1,
+        }
+    }
+
+    #[test]
+    fn the_smallest_plan_of_the_release_is_under_1_gb() {
+        let request = asking(Preset::Ultra, 7);
+        let plan = plan(&released(), &request, &Machine::default()).unwrap();
+        assert!(plan.total() <= 1_000_000_000, "{:?}", plan.parts);
+        assert_eq!((plan.ring_slots, plan.expert_slots), (4, 4));
+        assert_eq!(plan.parts.ring, 4 * (34 << 20));
+        assert_eq!(plan.parts.kv, 7 * 55_296);
+        let two = Request {
+            ring: Some(2),
+            ..request
+        };
+        let smaller = stream::plan(&released(), &two, &Machine::default()).unwrap();
+        assert_eq!(plan.total() - smaller.total(), 2 * (34 << 20));
+    }
+
+    /// Trouble report 34: presets took 113 GB where no packed trunk was named. There is nothing to name here, and each
+    /// takes what its budgets say.
+    #[test]
+    fn trouble_34_presets_keep_to_their_budgets_without_a_packed_trunk() {
+        let shape = released();
+        for (preset, at_most) in [
+            (Preset::Ultra, 1.4),
+            (Preset::Laptop, 5.4),
+            (Preset::Desktop, 32.0),
+            (Preset::Workstation, 96.0),
+            (Preset::Server, 126.0),
+            (Preset::Max, 222.0),
+        ] {
+            let plan = plan(&shape, &asking(preset, 8192), &Machine::default()).unwrap();
+            let total = plan.total() as f64 / 1e9;
+            assert!(total <= at_most, "{preset:?}: {total}");
+            let budgets = preset.budgets().unwrap();
+            let trunk = plan.parts.ring + plan.parts.pinned;
+            assert!(trunk <= budgets.trunk.max(plan.parts.ring));
+            // The budget is filled but for about one segment.
+            assert!(trunk + (70 << 20) >= budgets.trunk.min(shape.walk()));
+        }
+    }
+
+    #[test]
+    fn fewer_layers_take_less() {
+        let all = released();
+        let some = Blueprint::new(Config::released(), 13).shape();
+        assert_eq!(some.experts, 12 * 896);
+        assert!(some.walk() < all.walk() / 4 && some.state < all.state / 6);
+        assert!(some.vectors < all.vectors / 4 && some.activations.pass < all.activations.pass);
+    }
+}

@@ -1,0 +1,87 @@
+//! What a memory plan must know of a model: sizes, and nothing else of it. Who computes with them fills it in.
+
+/// Room for a page at either end, so that a read of any bytes can be widened to whole pages.
+pub const WIDENING: u64 = 2 * PAGE;
+/// What direct reads are aligned to.
+pub const PAGE: u64 = 4096;
+/// Buffers at least this large stand on huge pages and take whole ones.
+pub const HUGE_PAGE: u64 = 2 << 20;
+
+/// The sizes of a model, in bytes where nothing else is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Of each segment of the walk, in order, the lm_head's included.
+    pub segments: Vec<u64>,
+    /// Small vectors as they are kept: widened to f32, norms folded into projections.
+    pub vectors: u64,
+    /// What says where everything is: the checkpoint's index and the walk.
+    pub index: u64,
+    /// Of one routed expert on disk.
+    pub expert: u64,
+    /// Routed experts of all layers (a count).
+    pub experts: u64,
+    /// Layers with routed experts (a count).
+    pub expert_layers: u64,
+    /// Experts chosen for a token in each of those layers (a count).
+    pub top_k: u64,
+    /// State of a fixed size: the recurrent states and convolution histories of the KDA layers.
+    pub state: u64,
+    /// Latent cache of one position, all MLA layers together.
+    pub kv_per_position: u64,
+    /// What attention reads of the cache for one token and one cached position: every head goes over the rows.
+    pub attention_per_position: u64,
+    /// Intermediate results of a pass.
+    pub activations: Activations,
+    /// Tokens of a prompt that go through the layers together (a count).
+    pub chunk: u64,
+}
+
+/// Bytes of intermediate results at the largest moments of a pass, for each token of the chunk where nothing else is
+/// said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activations {
+    /// Held through the whole pass: the residual stream, its snapshots, a layer's input.
+    pub pass: u64,
+    /// Within an attention or a dense feed-forward network, whichever is largest.
+    pub layer: u64,
+    /// Within a mixture of experts, whatever the experts.
+    pub mixture: u64,
+    /// There for each expert of a token: its input and its result.
+    pub choice: u64,
+    /// There for each expert of a token that is being computed.
+    pub computing: u64,
+    /// For each position whose logits are wanted.
+    pub logits: u64,
+}
+
+impl Activations {
+    /// Of a pass over `tokens`, each with `top_k` experts, of which `computing` are at work at once.
+    pub fn pass(&self, tokens: u64, top_k: u64, computing: u64) -> u64 {
+        let mixture = self.mixture + top_k * self.choice + computing * self.computing;
+        tokens * (self.pass + self.layer.max(mixture))
+    }
+}
+
+impl Shape {
+    /// Bytes of the whole walk.
+    pub fn walk(&self) -> u64 {
+        self.segments.iter().sum()
+    }
+
+    /// Bytes from one expert slot to the next: whole pages, and room to widen a read.
+    pub fn expert_stride(&self) -> u64 {
+        self.expert.next_multiple_of(PAGE) + WIDENING
+    }
+
+    /// Bytes of a ring slot: the largest segment, and room to widen a read.
+    pub fn ring_slot(&self) -> u64 {
+        let bytes = self.segments.iter().max().copied().unwrap_or(0) + WIDENING;
+        let granularity = if bytes < HUGE_PAGE { PAGE } else { HUGE_PAGE };
+        bytes.next_multiple_of(granularity)
+    }
+
+    /// Experts that a token asks for.
+    pub fn experts_per_token(&self) -> u64 {
+        self.expert_layers * self.top_k
+    }
+}
