@@ -6,6 +6,7 @@
 mod error;
 mod experts;
 mod plain;
+mod policy;
 mod resident;
 mod trunk;
 mod walk;
@@ -13,6 +14,7 @@ mod walk;
 pub use error::Error;
 pub use experts::{ExpertCounters, ExpertWeights, Experts, Wanted};
 pub use plain::PlainExperts;
+pub use policy::Policy;
 pub use resident::ResidentTrunk;
 pub use trunk::{PassPlan, Piece, Trunk, TrunkCounters};
 pub use walk::{Run, Segment, Stage, StageId, Walk, WalkTensor};
