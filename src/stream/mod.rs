@@ -8,6 +8,8 @@ mod experts;
 mod plain;
 mod policy;
 mod resident;
+pub mod simulate;
+pub mod trace;
 mod trunk;
 mod walk;
 
