@@ -9,6 +9,7 @@ pub mod model;
 mod open;
 mod output;
 mod run;
+pub mod sim_cache;
 pub mod synth;
 mod tok;
 
@@ -38,6 +39,8 @@ enum Command {
     Chat(chat::LineArgs),
     /// Continue a prompt
     Run(run::RunArgs),
+    /// Replay expert requests against a cache
+    SimCache(sim_cache::SimCacheArgs),
     /// Write a synthetic checkpoint in the released layout
     Synth(synth::SynthArgs),
     /// Text to ids, ids to text, a history to a prompt
@@ -61,6 +64,7 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
     let done = match parsed.command {
         Command::Chat(arguments) => chat::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::SimCache(arguments) => sim_cache::run(&arguments),
         Command::Synth(arguments) => synth::run(&arguments),
         Command::Tok(arguments) => tok::run(&arguments),
     };

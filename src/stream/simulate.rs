@@ -82,3 +82,162 @@ pub fn replay(steps: &[Step], replacement: Replacement, slots: usize) -> Vec<Rep
     };
     steps.iter().map(step).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Wanted;
+    use super::*;
+
+    const ALL: [Replacement; 6] = [
+        Replacement::Lru,
+        Replacement::Lfu,
+        Replacement::S3Fifo,
+        Replacement::Random,
+        Replacement::Ours,
+        Replacement::Belady,
+    ];
+
+    /// A step of one layer that asks for these experts.
+    fn step(experts: &[usize]) -> Step {
+        let wanted = experts
+            .iter()
+            .enumerate()
+            .map(|(rank, &expert)| Wanted {
+                expert,
+                rank,
+                ago: 0,
+            })
+            .collect();
+        vec![Call { layer: 1, wanted }]
+    }
+
+    /// The reads of single requests, one after the other.
+    fn reads(replacement: Replacement, slots: usize, experts: &[usize]) -> Vec<u64> {
+        let steps: Vec<Step> = experts.iter().map(|&e| step(&[e])).collect();
+        let replayed = replay(&steps, replacement, slots);
+        replayed.iter().map(|r| r.reads).collect()
+    }
+
+    #[test]
+    fn lru_evicts_what_was_used_longest_ago() {
+        let want = [1, 1, 0, 1, 0, 1];
+        assert_eq!(reads(Replacement::Lru, 2, &[1, 2, 1, 3, 1, 2]), want);
+        let scan = [1, 1, 1, 1, 1, 1];
+        assert_eq!(reads(Replacement::Lru, 2, &[1, 2, 3, 1, 2, 3]), scan);
+    }
+
+    #[test]
+    fn lfu_evicts_what_was_used_least_and_remembers_counts() {
+        let want = [1, 0, 1, 1, 0, 1, 0];
+        assert_eq!(reads(Replacement::Lfu, 2, &[1, 1, 2, 3, 1, 2, 2]), want);
+        // Now 2 has three uses and 1 has two: 1 makes room, and 2 stays.
+        let more = [1, 0, 1, 0, 0, 1, 0];
+        assert_eq!(reads(Replacement::Lfu, 2, &[1, 1, 2, 2, 2, 3, 2]), more);
+    }
+
+    #[test]
+    fn s3fifo_moves_on_what_was_used_and_remembers_what_was_not() {
+        // 1 was used on probation and moves to the main queue; 2 leaves unused, and is remembered.
+        let want = [1, 0, 1, 1, 0, 1];
+        assert_eq!(reads(Replacement::S3Fifo, 2, &[1, 1, 2, 3, 1, 2]), want);
+        // The remembered one comes back into the main queue, where passing newcomers do not reach it.
+        let back = [1, 1, 1, 1, 1, 1, 0];
+        assert_eq!(reads(Replacement::S3Fifo, 2, &[1, 2, 3, 1, 4, 5, 1]), back);
+    }
+
+    #[test]
+    fn random_draws_are_the_same_every_time() {
+        let experts: Vec<usize> = (0..400).map(|i| i * i % 23).collect();
+        let once = reads(Replacement::Random, 8, &experts);
+        assert_eq!(once, reads(Replacement::Random, 8, &experts));
+        let sum: u64 = once.iter().sum();
+        assert!((23..400).contains(&sum), "{sum}");
+    }
+
+    #[test]
+    fn belady_keeps_what_comes_soonest_and_lets_the_rest_pass() {
+        let want = [1, 1, 1, 0, 0, 1];
+        assert_eq!(reads(Replacement::Belady, 2, &[1, 2, 3, 1, 2, 3]), want);
+        let one = [1, 1, 0, 1, 0];
+        assert_eq!(reads(Replacement::Belady, 1, &[1, 2, 2, 1, 1]), one);
+    }
+
+    #[test]
+    fn ours_keeps_the_first_choice() {
+        let steps = [step(&[1, 2, 3]), step(&[4]), step(&[1, 2]), step(&[3])];
+        let replayed = replay(&steps, Replacement::Ours, 3);
+        let reads: Vec<u64> = replayed.iter().map(|r| r.reads).collect();
+        assert_eq!(reads, [3, 1, 0, 1]);
+    }
+
+    /// Tokens of skewed choices that often repeat, after a chunk.
+    fn made_up(seed: u64) -> Vec<Step> {
+        let mut random = seed;
+        let mut draw = |limit: usize| {
+            random = random
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (random >> 33) as usize % limit
+        };
+        let mut call = |layer: usize, count: usize| {
+            let mut wanted: Vec<Wanted> = Vec::new();
+            while wanted.len() < count {
+                let expert = (draw(24) * draw(24)) / 24;
+                if wanted.iter().all(|w| w.expert != expert) {
+                    let rank = wanted.len() % 4;
+                    wanted.push(Wanted {
+                        expert,
+                        rank,
+                        ago: 0,
+                    });
+                }
+            }
+            Call { layer, wanted }
+        };
+        (0..40)
+            .map(|step| {
+                (1..6)
+                    .map(|layer| call(layer, if step == 0 { 9 } else { 4 }))
+                    .collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn nothing_keeps_more_than_belady_and_nothing_reads_more_than_was_asked() {
+        for seed in 1..6 {
+            let steps = made_up(seed);
+            let distinct: std::collections::HashSet<Key> = steps
+                .iter()
+                .flatten()
+                .flat_map(|c| c.wanted.iter().map(|w| (c.layer, w.expert)))
+                .collect();
+            for slots in [1, 2, 3, 7, 16, 30, 60, 120] {
+                let total = |replacement| {
+                    let replayed = replay(&steps, replacement, slots);
+                    for (replayed, step) in replayed.iter().zip(&steps) {
+                        let asked: usize = step.iter().map(|c| c.wanted.len()).sum();
+                        assert_eq!(replayed.requests, asked as u64);
+                        assert!(replayed.reads <= replayed.requests);
+                    }
+                    replayed.iter().map(|r| r.reads).sum::<u64>()
+                };
+                let least = total(Replacement::Belady);
+                for replacement in ALL {
+                    let reads = total(replacement);
+                    assert!(reads >= least, "{replacement:?}, {slots} slots");
+                    assert!(reads >= distinct.len() as u64, "{replacement:?}");
+                    if slots >= distinct.len() {
+                        assert_eq!(reads, distinct.len() as u64, "{replacement:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn retained_is_a_share() {
+        let share = |requests, reads| Replayed { requests, reads }.retained();
+        assert_eq!((share(4, 1), share(4, 4), share(4, 0)), (0.75, 0.0, 1.0));
+    }
+}

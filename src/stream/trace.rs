@@ -49,18 +49,19 @@ pub enum TraceError {
 pub struct Call {
     /// The layer.
     pub layer: usize,
-    /// Experts and their ranks in the order of requests. An expert stands here as often as it was asked for.
+    /// Experts in the order of requests, with rank and place in the chunk. An expert stands here as often as it was
+    /// asked for.
     pub wanted: Vec<Wanted>,
 }
 
 impl Call {
-    /// The same experts, each once with its best rank, in the order of their first request: what the engine asks for
-    /// when it computes a chunk of tokens at once.
+    /// The same experts, each once as it was wanted last, in the order of their first request: what the engine asks
+    /// for when it computes a chunk of tokens at once.
     pub fn union(&self) -> Self {
         let mut union: Vec<Wanted> = Vec::new();
         for &wanted in &self.wanted {
             match union.iter_mut().find(|w| w.expert == wanted.expert) {
-                Some(known) => known.rank = known.rank.min(wanted.rank),
+                Some(known) => *known = wanted,
                 None => union.push(wanted),
             }
         }
@@ -129,14 +130,20 @@ impl Trace {
                 last = layer;
             }
             if let Some(call) = steps.last_mut().and_then(|step| step.last_mut()) {
-                call.wanted.push(Wanted { expert, rank: 0 });
+                call.wanted.push(Wanted {
+                    expert,
+                    rank: 0,
+                    ago: 0,
+                });
             }
         }
         let calls = || steps.iter().flatten();
         let width = calls().map(|call| call.wanted.len()).fold(0, divisor);
         for call in steps.iter_mut().flatten() {
+            let tokens = call.wanted.len() / width;
             for (at, wanted) in call.wanted.iter_mut().enumerate() {
                 wanted.rank = at % width;
+                wanted.ago = tokens - 1 - at / width;
             }
         }
         Ok(Self {
@@ -201,7 +208,8 @@ impl Trace {
                         old.layer
                     )));
                 }
-                if !new.wanted.starts_with(&old.wanted) {
+                let mut pairs = old.wanted.iter().zip(&new.wanted);
+                if pairs.any(|(old, new)| old.expert != new.expert) {
                     return Err(refuse(format!(
                         "pass {pass} routes earlier positions otherwise in layer {layer} than the pass before"
                     )));
@@ -287,5 +295,147 @@ impl TraceWriter {
             path: self.path.clone(),
             cause,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(i32, i32)]) -> Result<Trace, TraceError> {
+        let bytes: Vec<u8> = pairs
+            .iter()
+            .flat_map(|(layer, expert)| [layer.to_le_bytes(), expert.to_le_bytes()])
+            .flatten()
+            .collect();
+        Trace::parse(Path::new("a.bin"), &bytes)
+    }
+
+    fn call(layer: usize, wanted: &[(usize, usize, usize)]) -> Call {
+        let wanted = wanted
+            .iter()
+            .map(|&(expert, rank, ago)| Wanted { expert, rank, ago })
+            .collect();
+        Call { layer, wanted }
+    }
+
+    /// Passes over two layers that choose two experts a position.
+    fn passes(positions: &[&[(i32, i32)]]) -> Vec<(i32, i32)> {
+        let mut pairs = Vec::new();
+        for pass in positions {
+            for layer in [1, 2] {
+                for &(a, b) in *pass {
+                    pairs.extend([(layer, a), (layer, b + layer)]);
+                }
+            }
+        }
+        pairs
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.bin");
+        let mut writer = TraceWriter::create(&path).unwrap();
+        for (layer, experts) in [(1, [4, 895]), (1, [895, 0]), (92, [7, 8]), (1, [1, 2])] {
+            writer.record(layer, &experts).unwrap();
+        }
+        writer.finish().unwrap();
+        let trace = Trace::load(&path).unwrap();
+        let first = vec![
+            call(1, &[(4, 0, 1), (895, 1, 1), (895, 0, 0), (0, 1, 0)]),
+            call(92, &[(7, 0, 0), (8, 1, 0)]),
+        ];
+        let second = vec![call(1, &[(1, 0, 0), (2, 1, 0)])];
+        assert_eq!(trace.steps(), [first.clone(), second]);
+        assert_eq!(
+            first[0].union(),
+            call(1, &[(4, 0, 1), (895, 0, 0), (0, 1, 0)]),
+            "each once, as the last token chose it"
+        );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("none").join("t.bin");
+        for message in [
+            Trace::load(&path).unwrap_err().to_string(),
+            TraceWriter::create(&path).unwrap_err().to_string(),
+        ] {
+            assert!(message.contains("t.bin: cannot "), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_trace_is_refused() {
+        for length in [0, 4, 12] {
+            let message = Trace::parse(Path::new("a.bin"), &vec![0; length]).unwrap_err();
+            let want = format!("a.bin: {length} bytes are no trace");
+            assert!(message.to_string().starts_with(&want), "{message}");
+        }
+        for wrong in [(93, 0), (-1, 0), (0, 896), (5, -7)] {
+            let message = parse(&[(0, 0), wrong]).unwrap_err().to_string();
+            assert!(message.contains("request 1 is for expert"), "{message}");
+        }
+        assert!(parse(&[(92, 895)]).is_ok());
+    }
+
+    #[test]
+    fn decode_steps_are_cut_out_of_a_recomputing_trace() {
+        let trace = parse(&passes(&[
+            &[(1, 2), (3, 1)],
+            &[(1, 2), (3, 1), (5, 6)],
+            &[(1, 2), (3, 1), (5, 6), (7, 8)],
+        ]));
+        let steps = trace.unwrap().decode_steps().unwrap();
+        let prefill = vec![
+            call(1, &[(1, 0, 1), (3, 0, 0), (2, 1, 0)]),
+            call(2, &[(1, 0, 1), (4, 1, 1), (3, 0, 0), (3, 1, 0)]),
+        ];
+        assert_eq!(steps[0][0], prefill[0]);
+        assert_eq!(steps[0][1], prefill[1].union());
+        assert_eq!(
+            steps[1],
+            [
+                call(1, &[(5, 0, 0), (7, 1, 0)]),
+                call(2, &[(5, 0, 0), (8, 1, 0)])
+            ]
+        );
+        assert_eq!(
+            steps[2],
+            [
+                call(1, &[(7, 0, 0), (9, 1, 0)]),
+                call(2, &[(7, 0, 0), (10, 1, 0)])
+            ]
+        );
+    }
+
+    #[test]
+    fn a_trace_that_does_not_recompute_has_nothing_to_cut() {
+        let three: &[(i32, i32)] = &[(1, 2), (3, 1), (5, 6)];
+        let cases = [
+            (passes(&[three]), "a single pass"),
+            (passes(&[three, &[(7, 8)]]), "pass 1 makes 2 requests"),
+            (passes(&[&three[..1], three]), "pass 1 makes 6 requests"),
+            (
+                passes(&[&three[..2], &[(1, 2), (4, 1), (5, 6)]]),
+                "pass 1 routes earlier positions otherwise in layer 1",
+            ),
+            (
+                [passes(&[&three[..2]]), vec![(1, 1), (1, 2)]].concat(),
+                "pass 1 goes through 1 layers",
+            ),
+            (
+                vec![(1, 1), (1, 2), (2, 3), (1, 1), (1, 2)],
+                "pass 0 makes 1 requests to layer 2 and 2 to layer 1",
+            ),
+        ];
+        for (pairs, why) in cases {
+            let message = parse(&pairs).unwrap().decode_steps().unwrap_err();
+            let message = message.to_string();
+            assert!(message.contains(why), "{message}");
+            assert!(message.ends_with("without --decode"), "{message}");
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The least frequently used expert goes, of equals the least recently used. Uses count since the expert last came in.
+//! The least frequently used expert goes, of equals the least recently used. Uses are counted for good, also of experts
+//! that are not resident.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,7 +13,7 @@ pub(super) struct Lfu {
     slots: usize,
     now: u64,
     counts: HashMap<Key, Count>,
-    by_count: BTreeSet<(Count, Key)>,
+    resident: BTreeSet<(Count, Key)>,
 }
 
 impl Lfu {
@@ -21,7 +22,7 @@ impl Lfu {
             slots,
             now: 0,
             counts: HashMap::new(),
-            by_count: BTreeSet::new(),
+            resident: BTreeSet::new(),
         }
     }
 }
@@ -29,22 +30,14 @@ impl Lfu {
 impl Single for Lfu {
     fn hit(&mut self, key: Key) -> bool {
         self.now += 1;
-        let before = self.counts.get(&key).copied();
-        match before {
-            Some(count) => {
-                self.by_count.remove(&(count, key));
-            }
-            // The newcomer has to get in, so room is made before it is counted.
-            None if self.counts.len() == self.slots => {
-                if let Some((_, victim)) = self.by_count.pop_first() {
-                    self.counts.remove(&victim);
-                }
-            }
-            None => {}
+        let before = self.counts.get(&key).copied().unwrap_or_default();
+        let hit = self.resident.remove(&(before, key));
+        if !hit && self.resident.len() == self.slots {
+            self.resident.pop_first();
         }
-        let count = (before.map_or(1, |(uses, _)| uses + 1), self.now);
+        let count = (before.0 + 1, self.now);
         self.counts.insert(key, count);
-        self.by_count.insert((count, key));
-        before.is_some()
+        self.resident.insert((count, key));
+        hit
     }
 }

@@ -1,5 +1,6 @@
 //! S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023): newcomers queue in a small
-//! part, move to the main part if used meanwhile, and are remembered for a while if they leave unused.
+//! part, move to the main part if used meanwhile, and are remembered for a while if they leave unused. One use is
+//! enough to move on (the paper asks for two), and as many are remembered as there are slots.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -17,7 +18,7 @@ pub(super) struct S3Fifo {
     main: VecDeque<Key>,
     /// Uses since the expert came in or was last spared.
     uses: HashMap<Key, u8>,
-    /// As many as the main queue has room for.
+    /// What left the small queue unused, the oldest first.
     ghosts: VecDeque<Key>,
     known: HashSet<Key>,
 }
@@ -46,13 +47,12 @@ impl S3Fifo {
         }
     }
 
-    /// Takes the head of the small queue out, or moves it on if it was used more than once since it came; whether one
-    /// left.
+    /// Takes the head of the small queue out, or moves it on if it was used since it came; whether one left.
     fn evict_small(&mut self) -> bool {
         let Some(key) = self.small.pop_front() else {
             return false;
         };
-        if self.uses.get(&key).is_some_and(|&uses| uses > 1) {
+        if self.uses.get(&key).is_some_and(|&uses| uses > 0) {
             self.uses.insert(key, 0);
             self.main.push_back(key);
             return false;
@@ -60,7 +60,7 @@ impl S3Fifo {
         self.uses.remove(&key);
         self.ghosts.push_back(key);
         self.known.insert(key);
-        if self.ghosts.len() > self.slots - self.small_room
+        if self.ghosts.len() > self.slots
             && let Some(forgotten) = self.ghosts.pop_front()
         {
             self.known.remove(&forgotten);
