@@ -60,7 +60,7 @@ mod tests {
         let drop = stream::Error::Expert {
             layer: 1,
             expert: 2,
-            cause: io(),
+            cause: Box::new(io().into()),
         };
         let garbled = stream::Garbled {
             path: PathBuf::from("x"),

@@ -15,6 +15,7 @@ mod plan;
 mod plan_report;
 mod presets;
 mod run;
+pub mod sim_cache;
 pub mod synth;
 mod tok;
 
@@ -51,6 +52,8 @@ enum Command {
     Presets(presets::PresetsArgs),
     /// Continue a prompt
     Run(run::RunArgs),
+    /// Replay expert requests against a cache
+    SimCache(sim_cache::SimCacheArgs),
     /// Write a synthetic checkpoint in the released layout
     Synth(synth::SynthArgs),
     /// Text to ids, ids to text, a history to a prompt
@@ -77,6 +80,7 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Presets(arguments) => presets::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::SimCache(arguments) => sim_cache::run(&arguments),
         Command::Synth(arguments) => synth::run(&arguments),
         Command::Tok(arguments) => tok::run(&arguments),
     };

@@ -14,12 +14,13 @@ use crate::stream::{ExpertWeights, Experts, Wanted};
 struct Share {
     /// Tokens that chose it, and their weights, in ascending token.
     tokens: Vec<(usize, f32)>,
-    /// Its best place in any token's choice.
+    /// Its place in the choice of the last of them, 0 the best.
     rank: usize,
 }
 
 /// Which tokens go through which expert, experts in ascending number.
 pub(super) struct Dispatch {
+    tokens: usize,
     shares: BTreeMap<usize, Share>,
 }
 
@@ -34,10 +35,13 @@ impl Dispatch {
                     rank,
                 });
                 share.tokens.push((token, choice.weight));
-                share.rank = share.rank.min(rank);
+                share.rank = rank;
             }
         }
-        Self { shares }
+        Self {
+            tokens: choices.len(),
+            shares,
+        }
     }
 
     /// What to ask the store for.
@@ -47,6 +51,10 @@ impl Dispatch {
             .map(|(&expert, share)| Wanted {
                 expert,
                 rank: share.rank,
+                ago: share
+                    .tokens
+                    .last()
+                    .map_or(0, |&(token, _)| self.tokens - 1 - token),
             })
             .collect()
     }

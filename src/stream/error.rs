@@ -20,7 +20,7 @@ pub enum Error {
         /// Expert number.
         expert: usize,
         /// The last attempt's failure.
-        cause: checkpoint::Error,
+        cause: Box<Error>,
     },
     /// The network asked for weights in another order than the walk it made: a fault of this program.
     #[error("the walk is at stage {at}, stage {asked} was asked for (a fault of this program)")]

@@ -10,8 +10,10 @@ use crate::kernels::Weights;
 pub struct Wanted {
     /// Expert number.
     pub expert: usize,
-    /// Its best place in any token's choice, 0 the best: what predicts that it is wanted again.
+    /// Its place in the choice of the last token that chose it, 0 the best: what predicts that it is wanted again.
     pub rank: usize,
+    /// Tokens of the chunk after that one.
+    pub ago: usize,
 }
 
 /// The three matrices of an expert that is in memory now.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::reads::SegmentReads;
 use super::ring::{Gate, Loaded, Ring, SlotState, attempt};
 use super::{
-    Buffer, DirectFile, Error, PassPlan, Piece, ReadAt, Segment, StageId, Trunk, TrunkCounters,
+    Buffer, Error, PassPlan, Piece, ReadAt, Segment, StageId, Trunk, TrunkCounters,
     Walk,
 };
 use crate::checkpoint::{Checkpoint, Tensor, names};
@@ -71,35 +71,16 @@ pub struct StreamedTrunk {
 }
 
 impl StreamedTrunk {
-    /// Opens the shards for direct reads, loads what is pinned and starts the ring.
+    /// Loads what is pinned and starts the ring, over the shards' files in order.
     ///
     /// # Errors
-    /// A tensor is missing, a shard cannot be opened or read, or there is no memory.
-    pub fn open(checkpoint: Arc<Checkpoint>, walk: &Walk, plan: &TrunkPlan) -> Result<Self, Error> {
-        let files = (0..checkpoint.shard_count())
-            .map(|shard| {
-                let path = checkpoint.shard_path(shard);
-                let file = DirectFile::open(path).map_err(|source| Error::Open {
-                    path: path.to_owned(),
-                    source,
-                })?;
-                Ok(Box::new(file) as Box<dyn ReadAt>)
-            })
-            .collect::<Result<Vec<_>, Error>>()?;
-        Self::over(checkpoint, walk, plan, files)
-    }
-
-    /// As [`Self::open`], over files that the caller opened, one for each shard in order.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub fn over(
+    /// A tensor is missing, a shard cannot be read, or there is no memory.
+    pub fn open(
         checkpoint: Arc<Checkpoint>,
         walk: &Walk,
         plan: &TrunkPlan,
-        files: Vec<Box<dyn ReadAt>>,
+        files: Arc<Vec<Box<dyn ReadAt>>>,
     ) -> Result<Self, Error> {
-        let files = Arc::new(files);
         let segments = walk.segments(plan.segment_bytes);
         debug_assert_eq!(segments.len(), plan.pinned.len());
         let reads = segments
