@@ -129,7 +129,7 @@ fn to_text(rates: &Rates) -> String {
     text += match rates.direct {
         true => "direct: yes, past the page cache\n",
         false => {
-            "direct: NO, this file system refuses it: these are rates of the page cache, not of the drive\n"
+            "direct: NO, this file system has no direct reads: these are rates of the page cache, not of the drive\n"
         }
     };
     text += match huge_granted(rates) {

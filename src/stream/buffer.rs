@@ -324,8 +324,20 @@ mod tests {
             huge_pages::count(&smaps, start, buffer.as_slice().len()).0
         }
 
+        /// Whether the kernel takes advice about huge pages; without it, mappings side by side are listed as one.
+        fn has_huge_pages() -> bool {
+            let has = std::fs::exists("/sys/kernel/mm/transparent_hugepage").unwrap_or(false);
+            if !has {
+                println!("NOT RUN: this kernel has no transparent huge pages");
+            }
+            has
+        }
+
         #[test]
         fn only_what_is_touched_is_resident() {
+            if !has_huge_pages() {
+                return;
+            }
             // Far more than the test touches.
             let Ok(mut buffer) = Buffer::with_pages(4 << 30, Pages::Ordinary) else {
                 println!("NOT RUN: the system grants no more address space than it has memory");
@@ -359,6 +371,9 @@ mod tests {
 
         #[test]
         fn huge_pages_are_granted_where_the_system_has_them() {
+            if !has_huge_pages() {
+                return;
+            }
             let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
                 .unwrap_or_default();
             let mut buffer = Buffer::new(4 * HUGE_PAGE).unwrap();
@@ -366,7 +381,7 @@ mod tests {
             let huge = buffer.huge();
             println!("transparent huge pages {}: {huge:?}", setting.trim());
             assert!(huge.is_some(), "the mapping was not found");
-            if setting.is_empty() || setting.contains("[never]") {
+            if setting.contains("[never]") {
                 assert_eq!(huge, Some(false));
             }
             // Whether they are granted hangs on free memory as well; that ordinary ones are not huge does not.

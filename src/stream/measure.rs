@@ -37,7 +37,7 @@ pub struct Case {
 pub const EXPERT_BYTES: usize = 17_547_264;
 
 impl Case {
-    /// The cases of `k3 bench io`: chunks of two sizes, experts, and one with ordinary pages to compare.
+    /// The cases of `k3 bench io`: chunks of two sizes, experts, and chunks into ordinary pages to compare.
     pub fn usual() -> Vec<Case> {
         let case = |pattern, bytes, in_flight| Case {
             pattern,
@@ -50,10 +50,10 @@ impl Case {
             cases.extend([1, 2, 4, 8].map(|n| case(Pattern::Sequential, bytes, n)));
         }
         cases.extend([1, 4, 16].map(|n| case(Pattern::Random, EXPERT_BYTES, n)));
-        cases.push(Case {
+        cases.extend([1, 4, 8].map(|n| Case {
             pages: Pages::Ordinary,
-            ..case(Pattern::Sequential, 32 << 20, 4)
-        });
+            ..case(Pattern::Sequential, 32 << 20, n)
+        }));
         cases
     }
 }
