@@ -102,7 +102,7 @@ fn pinned_or_streamed_through_any_ring() {
         ];
         for (segment_bytes, slots, pinned) in plans {
             let trunk = model.streamed(segment_bytes, slots, pinned);
-            let mut network = model.network_over(Box::new(trunk), model.experts());
+            let mut network = model.network_over(Box::new(trunk), model.store(slots));
             let got = outcome(&mut network, &model.prompt, 17);
             assert!(
                 got == want,

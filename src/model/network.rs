@@ -7,8 +7,8 @@ use super::{Blueprint, Compute, Error, Layer, Residual, Sources, State};
 use crate::checkpoint::config::Config;
 use crate::checkpoint::{Checkpoint, names};
 use crate::stream::{
-    ExpertCounters, Experts, PassPlan, PlainExperts, StageId, StreamedTrunk, Trunk, TrunkCounters,
-    TrunkPlan,
+    ExpertCounters, ExpertStore, Experts, PassPlan, StageId, StreamedTrunk, Trunk, TrunkCounters,
+    TrunkPlan, open_shards,
 };
 
 /// Tokens of a prompt that go through the layers together.
@@ -87,8 +87,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// The first `layers` layers of a checkpoint that has been checked: the trunk in memory, the experts read when they
-    /// are chosen.
+    /// The first `layers` layers of a checkpoint that has been checked, the trunk in memory.
     ///
     /// # Errors
     /// Something cannot be read.
@@ -99,8 +98,29 @@ impl Network {
     ) -> Result<Self, Error> {
         let blueprint = Blueprint::new(checkpoint.config().clone(), layers);
         let plan = TrunkPlan::resident(&blueprint.walk);
-        let trunk = StreamedTrunk::open(Arc::clone(checkpoint), &blueprint.walk, &plan)?;
-        let experts = PlainExperts::new(Arc::clone(checkpoint)).first(trunk.gate());
+        let slots = checkpoint.config().moe.top_k;
+        Self::planned(checkpoint, blueprint, &plan, slots, compute)
+    }
+
+    /// A blueprint's network over a checkpoint that has been checked, in as much memory as it is given.
+    ///
+    /// # Errors
+    /// Something cannot be read, or there is no memory.
+    pub fn planned(
+        checkpoint: &Arc<Checkpoint>,
+        blueprint: Blueprint,
+        trunk: &TrunkPlan,
+        expert_slots: usize,
+        compute: Compute,
+    ) -> Result<Self, Error> {
+        let files = open_shards(checkpoint)?;
+        let trunk = StreamedTrunk::open(
+            Arc::clone(checkpoint),
+            &blueprint.walk,
+            trunk,
+            Arc::clone(&files),
+        )?;
+        let experts = ExpertStore::new(Arc::clone(checkpoint), files, expert_slots, trunk.gate())?;
         Self::new(blueprint, Box::new(trunk), Box::new(experts), compute)
     }
 

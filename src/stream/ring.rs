@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::reads::SegmentReads;
-use super::{Buffer, Error, ReadAt};
+use super::{Buffer, Error, Files, ReadAt};
 
 /// How often a read is tried before it fails the pass.
 const ATTEMPTS: usize = 3;
@@ -45,7 +45,7 @@ pub(super) struct Ring {
 }
 
 struct Shared {
-    files: Arc<Vec<Box<dyn ReadAt>>>,
+    files: Files,
     reads: Arc<Vec<SegmentReads>>,
     state: Mutex<State>,
     /// Something to read, and somewhere to read it to.
@@ -88,7 +88,7 @@ impl Ring {
     /// # Errors
     /// No memory for the buffers, or the system refuses the threads.
     pub fn new(
-        files: Arc<Vec<Box<dyn ReadAt>>>,
+        files: Files,
         reads: Arc<Vec<SegmentReads>>,
         slots: usize,
         capacity: usize,

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::{
-    BLOCK, Buffer, Error, ExpertCounters, ExpertWeights, Experts, Gate, Policy, ReadAt, Wanted,
+    BLOCK, Buffer, Error, ExpertCounters, ExpertWeights, Experts, Files, Gate, Policy, Wanted,
     read_span, span_capacity,
 };
 use crate::checkpoint::names::ExpertPart;
@@ -47,7 +47,7 @@ struct Done {
 /// What the readers share.
 struct Shared {
     checkpoint: Arc<Checkpoint>,
-    files: Arc<Vec<Box<dyn ReadAt>>>,
+    files: Files,
     gate: Option<Gate>,
 }
 
@@ -88,7 +88,7 @@ impl ExpertStore {
     /// No memory for the slots, or the system refuses the threads.
     pub fn new(
         checkpoint: Arc<Checkpoint>,
-        files: Arc<Vec<Box<dyn ReadAt>>>,
+        files: Files,
         slots: usize,
         gate: Option<Gate>,
     ) -> Result<Self, Error> {
@@ -96,9 +96,18 @@ impl ExpertStore {
         let policy = Policy::new(slots, config.layers(), config.moe.experts);
         let capacity = slot_bytes(&checkpoint);
         let buffers = (0..slots)
-            .map(|_| Ok(Some(Slot { buffer: Buffer::new(capacity)?, pad: 0 })))
+            .map(|_| {
+                Ok(Some(Slot {
+                    buffer: Buffer::new(capacity)?,
+                    pad: 0,
+                }))
+            })
             .collect::<Result<Vec<_>, Error>>()?;
-        let shared = Arc::new(Shared { checkpoint, files, gate });
+        let shared = Arc::new(Shared {
+            checkpoint,
+            files,
+            gate,
+        });
         let (jobs, to_do) = unbounded::<Job>();
         let (tell, done) = unbounded();
         let mut store = Self {
@@ -129,7 +138,9 @@ impl ExpertStore {
     /// Gives slots to waiting experts and their reads to the readers, as far as slots are free.
     fn send(&mut self) -> Result<(), Error> {
         while let Some(&pending) = self.waiting.front() {
-            let Some(slot) = self.policy.admit(self.layer, pending.expert) else { return Ok(()) };
+            let Some(slot) = self.policy.admit(self.layer, pending.expert) else {
+                return Ok(());
+            };
             self.waiting.pop_front();
             let place = self.shared.checkpoint.expert(self.layer, pending.expert)?;
             let Some(Slot { buffer, .. }) = self.slots[slot].take() else {
@@ -137,8 +148,16 @@ impl ExpertStore {
                 return Err(Error::ReaderFailed);
             };
             self.reading[slot] = Some(pending);
-            let job = Job { slot, buffer, place };
-            if self.jobs.as_ref().is_none_or(|jobs| jobs.send(job).is_err()) {
+            let job = Job {
+                slot,
+                buffer,
+                place,
+            };
+            if self
+                .jobs
+                .as_ref()
+                .is_none_or(|jobs| jobs.send(job).is_err())
+            {
                 return Err(Error::ReaderFailed);
             }
         }
@@ -214,7 +233,10 @@ impl Experts for ExpertStore {
         for (index, (wanted, slot)) in wanted.iter().zip(resident).enumerate() {
             match slot {
                 Some(slot) => self.here.push((slot, index)),
-                None => self.waiting.push_back(Pending { index, expert: wanted.expert }),
+                None => self.waiting.push_back(Pending {
+                    index,
+                    expert: wanted.expert,
+                }),
             }
         }
         self.send()
@@ -263,7 +285,12 @@ impl Drop for ExpertStore {
 
 /// A reader's life.
 fn read_jobs(shared: &Shared, to_do: &Receiver<Job>, tell: &Sender<Done>) {
-    for Job { slot, mut buffer, place } in to_do {
+    for Job {
+        slot,
+        mut buffer,
+        place,
+    } in to_do
+    {
         let _first = shared.gate.as_ref().map(Gate::enter);
         let read = catch_unwind(AssertUnwindSafe(|| {
             let mut tried = 1;
@@ -286,7 +313,8 @@ fn read_expert(shared: &Shared, place: ExpertPlace, buffer: &mut [u8]) -> Result
     let file = shared.files[usize::from(place.shard)].as_ref();
     let layout = shared.checkpoint.expert_layout();
     let span = |offset, len, buffer: &mut [u8]| {
-        read_span(file, offset, len, buffer).map_err(|source| Error::read(file.path(), offset, len, source))
+        read_span(file, offset, len, buffer)
+            .map_err(|source| Error::read(file.path(), offset, len, source))
     };
     match place.at {
         ExpertAt::Run { offset } => span(offset, layout.bytes() as usize, buffer),

@@ -7,8 +7,7 @@ use std::time::Duration;
 use super::reads::SegmentReads;
 use super::ring::{Gate, Loaded, Ring, SlotState, attempt};
 use super::{
-    Buffer, Error, PassPlan, Piece, ReadAt, Segment, StageId, Trunk, TrunkCounters,
-    Walk,
+    Buffer, Error, Files, PassPlan, Piece, ReadAt, Segment, StageId, Trunk, TrunkCounters, Walk,
 };
 use crate::checkpoint::{Checkpoint, Tensor, names};
 use crate::kernels::{Weights, widen};
@@ -79,7 +78,7 @@ impl StreamedTrunk {
         checkpoint: Arc<Checkpoint>,
         walk: &Walk,
         plan: &TrunkPlan,
-        files: Arc<Vec<Box<dyn ReadAt>>>,
+        files: Files,
     ) -> Result<Self, Error> {
         let segments = walk.segments(plan.segment_bytes);
         debug_assert_eq!(segments.len(), plan.pinned.len());

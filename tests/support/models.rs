@@ -7,7 +7,7 @@ use k3::checkpoint::Checkpoint;
 use k3::checkpoint::synth::{self, SynthOptions};
 use k3::kernels::Isa;
 use k3::model::{Blueprint, Compute, LayerState, Network, State, Want};
-use k3::stream::{Experts, PlainExperts, StreamedTrunk, Trunk, TrunkPlan};
+use k3::stream::{ExpertStore, Experts, StreamedTrunk, Trunk, TrunkPlan, open_shards};
 
 use super::compare::bits;
 use super::draw::XorShift;
@@ -80,11 +80,18 @@ impl Model {
             pinned,
             ring_slots,
         };
-        StreamedTrunk::open(Arc::clone(&self.checkpoint), &walk, &plan).unwrap()
+        let files = open_shards(&self.checkpoint).unwrap();
+        StreamedTrunk::open(Arc::clone(&self.checkpoint), &walk, &plan, files).unwrap()
     }
 
     pub fn experts(&self) -> Box<dyn Experts> {
-        Box::new(PlainExperts::new(Arc::clone(&self.checkpoint)))
+        self.store(4)
+    }
+
+    /// An expert store of so many slots.
+    pub fn store(&self, slots: usize) -> Box<dyn Experts> {
+        let files = open_shards(&self.checkpoint).unwrap();
+        Box::new(ExpertStore::new(Arc::clone(&self.checkpoint), files, slots, None).unwrap())
     }
 
     /// As the program runs it.
