@@ -84,6 +84,8 @@ pub struct Network {
     head: StageId,
     output_residual: Residual,
     final_norm: Vec<f32>,
+    /// Whether another pass is to be expected after the next one.
+    more: bool,
 }
 
 impl Network {
@@ -162,6 +164,7 @@ impl Network {
             head,
             output_residual,
             final_norm,
+            more: true,
         })
     }
 
@@ -181,6 +184,12 @@ impl Network {
     /// There is no room for the caches.
     pub fn new_state(&self, capacity: usize) -> Result<State, Error> {
         State::new(&self.config, self.layers.len(), capacity)
+    }
+
+    /// Says whether another pass is to be expected after the next one. Readers run on across its end if so, which is what
+    /// they do until told otherwise.
+    pub fn expect_more(&mut self, more: bool) {
+        self.more = more;
     }
 
     /// Bytes of the trunk so far.
@@ -247,7 +256,7 @@ impl Network {
         }
         self.trunk.begin(PassPlan {
             head: want != Want::Nothing,
-            more: true,
+            more: self.more,
         })?;
         Ok(Pass {
             tokens: ids.len(),

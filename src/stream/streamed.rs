@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use super::reads::SegmentReads;
 use super::ring::{Gate, Loaded, Ring, SlotState, attempt};
 use super::{
-    Buffer, Error, Files, PassPlan, Piece, ReadAt, Segment, StageId, Trunk, TrunkCounters, Walk,
+    Buffer, Error, Files, PassPlan, Piece, Plan, ReadAt, Segment, StageId, Trunk, TrunkCounters,
+    Walk,
 };
 use crate::checkpoint::{Checkpoint, Tensor, names};
 use crate::kernels::{Weights, widen};
@@ -24,6 +24,15 @@ pub struct TrunkPlan {
 }
 
 impl TrunkPlan {
+    /// What a memory plan says for a walk.
+    pub fn of(plan: &Plan, walk: &Walk) -> Self {
+        Self {
+            segment_bytes: walk.segment_bytes(),
+            pinned: plan.pinned.clone(),
+            ring_slots: plan.ring_slots,
+        }
+    }
+
     /// Everything stays in memory.
     pub fn resident(walk: &Walk) -> Self {
         let segment_bytes = walk.segment_bytes();
@@ -135,19 +144,6 @@ impl StreamedTrunk {
             head_bytes_read: 0,
             pinned_bytes,
         })
-    }
-
-    /// What every slot of the ring is at.
-    pub fn slots(&self) -> Vec<SlotState> {
-        self.ring.as_ref().map(Ring::slots).unwrap_or_default()
-    }
-
-    /// Time that the computation waited for the ring.
-    pub fn stalled(&self) -> Duration {
-        self.ring
-            .as_ref()
-            .map(|ring| ring.figures().1)
-            .unwrap_or_default()
     }
 
     /// What lets expert reads on the same drive go first.
@@ -306,12 +302,16 @@ impl Trunk for StreamedTrunk {
     }
 
     fn counters(&self) -> TrunkCounters {
-        let streamed = self.ring.as_ref().map_or(0, |ring| ring.figures().0);
+        let (streamed, stalled) = self.ring.as_ref().map(Ring::figures).unwrap_or_default();
+        let slots = self.ring.as_ref().map(Ring::slots).unwrap_or_default();
         TrunkCounters {
             bytes_read: self.pinned_bytes + streamed,
             bytes_pinned: self.pinned_bytes,
             head_bytes_read: self.head_bytes_read,
             embedding_bytes_read: self.embedding_bytes_read,
+            ring_slots: slots.len(),
+            ring_in_flight: slots.iter().filter(|s| **s == SlotState::Reading).count(),
+            stalled,
         }
     }
 }

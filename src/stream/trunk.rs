@@ -1,6 +1,7 @@
 //! The seam to everything outside the routed experts: what a pass asks for, in the order of its walk.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use super::{Error, StageId};
 use crate::kernels::Weights;
@@ -25,7 +26,7 @@ pub struct Piece<'a> {
     pub weights: Weights<'a>,
 }
 
-/// Bytes that went by, for reports.
+/// What went by, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrunkCounters {
     /// Read for the stages of the walk, pinned parts included.
@@ -36,6 +37,12 @@ pub struct TrunkCounters {
     pub head_bytes_read: u64,
     /// Read for embedding rows.
     pub embedding_bytes_read: u64,
+    /// Slots of the ring; none where everything is pinned.
+    pub ring_slots: usize,
+    /// Of them, those with a read in flight at this moment.
+    pub ring_in_flight: usize,
+    /// Time that the computation has waited for the ring.
+    pub stalled: Duration,
 }
 
 /// Gives every weight outside the routed experts. One pass at a time; it may stop anywhere and go on later.
