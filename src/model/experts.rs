@@ -174,3 +174,26 @@ fn run(compute: &Compute, columns: usize, tasks: Vec<Task<'_>>) {
         .into_par_iter()
         .for_each(|(w, x, y)| kernels::matmul(compute.isa, w, columns, x, y));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_store_hears_of_the_last_token_that_chose_an_expert() {
+        let choices: Vec<Vec<Choice>> = [[7, 2], [3, 7], [2, 5]]
+            .iter()
+            .map(|token| {
+                token
+                    .map(|expert| Choice {
+                        expert,
+                        weight: 0.5,
+                    })
+                    .to_vec()
+            })
+            .collect();
+        let wanted = Dispatch::new(&choices).wanted();
+        let told: Vec<_> = wanted.iter().map(|w| (w.expert, w.rank, w.ago)).collect();
+        assert_eq!(told, [(2, 0, 0), (3, 0, 1), (5, 1, 0), (7, 1, 1)]);
+    }
+}

@@ -182,14 +182,13 @@ impl ExpertStore {
             Err(error) => {
                 self.slots[slot] = Some(Slot { buffer, pad: 0 });
                 self.policy.discard(slot);
+                // What nobody waits for any more is no drop.
+                let Some(pending) = pending else { return Ok(()) };
                 self.counters.drops += 1;
-                Err(match (pending, error) {
-                    (Some(pending), error) => Error::Expert {
-                        layer: self.layer,
-                        expert: pending.expert,
-                        cause: Box::new(error),
-                    },
-                    (None, error) => error,
+                Err(Error::Expert {
+                    layer: self.layer,
+                    expert: pending.expert,
+                    cause: Box::new(error),
                 })
             }
         }
@@ -215,8 +214,7 @@ impl Experts for ExpertStore {
         }
         while self.slots.iter().any(Option::is_none) {
             let done = self.wait()?;
-            // A failure that nobody asks about any more is only counted.
-            let _ = self.receive(done);
+            self.receive(done)?;
         }
         for slot in self.out.drain(..) {
             self.policy.release(slot);

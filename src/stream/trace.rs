@@ -389,7 +389,7 @@ mod tests {
             &[(1, 2), (3, 1), (5, 6), (7, 8)],
         ]));
         let steps = trace.unwrap().decode_steps().unwrap();
-        let prefill = vec![
+        let prefill = [
             call(1, &[(1, 0, 1), (3, 0, 0), (2, 1, 0)]),
             call(2, &[(1, 0, 1), (4, 1, 1), (3, 0, 0), (3, 1, 0)]),
         ];

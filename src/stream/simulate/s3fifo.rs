@@ -38,12 +38,14 @@ impl S3Fifo {
 
     /// Makes room for one expert.
     fn evict(&mut self) {
-        let mut gone = false;
-        while !gone && !(self.small.is_empty() && self.main.is_empty()) {
-            gone = match self.small.len() >= self.small_room || self.main.is_empty() {
+        while !self.uses.is_empty() {
+            let gone = match self.small.len() >= self.small_room || self.main.is_empty() {
                 true => self.evict_small(),
                 false => self.evict_main(),
             };
+            if gone {
+                return;
+            }
         }
     }
 
