@@ -218,7 +218,7 @@ fn what_cannot_be_used_is_refused_with_2_and_says_what_to_do() {
         ),
         (
             vec!["run", tiny(), "--ids", "1", "--threads", "0"],
-            "--threads 0",
+            "at least 1 is needed",
         ),
         (
             vec!["run", tiny(), "--ids", "1", "--stop-id", "101"],

@@ -34,6 +34,8 @@ pub(super) struct Generation {
     full: Vec<u32>,
     prompt: usize,
     stopped_at: Option<u32>,
+    /// Whether another token is to be computed after the one that is asked for.
+    more: bool,
     seconds_prefill: f64,
     /// Time of the tokens after the first.
     seconds_decode: f64,
@@ -60,6 +62,7 @@ impl Generation {
             prompt: prompt.len(),
             full: prompt,
             stopped_at: None,
+            more: false,
             seconds_prefill: 0.0,
             seconds_decode: 0.0,
         })
@@ -79,6 +82,7 @@ impl Generation {
             dump_all,
         } = request;
         let started = Instant::now();
+        self.more = count > 1;
         let mut logits = self.prefill(dump_all)?;
         self.seconds_prefill = started.elapsed().as_secs_f64();
         if let (Some(mut dump), Some(row)) = (dump_last, logits.last()) {
@@ -90,12 +94,13 @@ impl Generation {
         for made in 0..count {
             if made > 0 {
                 let full = self.full.clone();
+                self.more = made + 1 < count;
                 logits = match recompute {
                     true => {
                         self.state = self.network.new_state(self.state.capacity())?;
                         self.feed_all(&full, Want::Last, None)?
                     }
-                    false => self.feed(&full[full.len() - 1..], Want::Last)?,
+                    false => self.feed_all(&full[full.len() - 1..], Want::Last, None)?,
                 };
                 self.seconds_decode = decoding.elapsed().as_secs_f64();
             }
@@ -146,6 +151,7 @@ impl Generation {
         let mut left = ids.chunks(PREFILL_CHUNK).peekable();
         while let Some(chunk) = left.next() {
             let inner = want == Want::Last && left.peek().is_some();
+            self.network.expect_more(self.more || left.peek().is_some());
             logits = self.feed(chunk, if inner { Want::Nothing } else { want })?;
             if let Some(dump) = &mut dump {
                 dump.write(&little_endian(logits.values()))?;
@@ -216,8 +222,9 @@ impl Generation {
         }
     }
 
-    pub(super) fn kv_bytes_per_position(&self) -> usize {
-        self.state.bytes_per_position()
+    /// Seconds of prefill and decode together.
+    pub(super) fn seconds(&self) -> f64 {
+        self.seconds_prefill + self.seconds_decode
     }
 
     pub(super) fn trunk_counters(&self) -> TrunkCounters {

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::{Exit, machine, open};
+use super::budget::{BudgetArgs, CONTEXT};
+use super::{Exit, open};
 use crate::chat::{HistoryFile, Session, Words};
 use crate::checkpoint::{Checkpoint, demo};
 use crate::engine::ModelFacts;
 use crate::kernels::Isa;
-use crate::model::{Compute, Network};
+use crate::model::{Blueprint, Compute, Network};
+use crate::stream::{Machine, Plan, Request, TrunkPlan, plan};
 use crate::text::{Effort, Tokenizer};
 
 /// A model to chat with.
@@ -27,12 +29,9 @@ pub struct ChatArgs {
     /// The model's configuration (default: config.json in MODEL)
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Positions to plan for
-    #[arg(long, value_name = "N", default_value_t = 8192)]
-    pub context: usize,
-    /// Threads to compute with (default: all cores)
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    /// How much memory to take
+    #[command(flatten)]
+    pub budget: BudgetArgs,
     /// Answer without thinking
     #[arg(long, conflicts_with = "thinking_effort")]
     pub no_think: bool,
@@ -78,7 +77,8 @@ pub struct ChatPlan {
     checkpoint: Arc<Checkpoint>,
     words: Words,
     facts: ModelFacts,
-    threads: usize,
+    blueprint: Blueprint,
+    plan: Plan,
     history: Option<HistoryFile>,
     system: Option<String>,
     /// None when thinking is off.
@@ -93,19 +93,18 @@ impl ChatArgs {
     pub fn check(&self) -> anyhow::Result<ChatPlan> {
         let Folder { path, demo } = folder(self.model.as_deref())?;
         let config = open::config(&path, self.config.as_ref())?;
-        let threads = threads(self.threads)?;
-        if self.context < 2 {
+        let request = self.budget.request(&config, CONTEXT)?;
+        if request.context < 2 {
             return Err(Exit::Refused("--context must be 2 or more".into()).into());
         }
-        let context = config
-            .max_positions
-            .map_or(self.context, |longest| longest.min(self.context));
         let words = words(self.tok.as_deref().unwrap_or(&path), config.vocab)?;
         let history = self.history.as_deref().map(HistoryFile::new);
         if let Some(history) = &history {
             history.load()?;
         }
         let layers = config.layers();
+        let blueprint = Blueprint::new(config.clone(), layers);
+        let plan = planned(&blueprint, &request)?;
         let name = match path.file_name() {
             _ if demo => "demo model".to_owned(),
             Some(name) => name.to_string_lossy().into_owned(),
@@ -118,9 +117,10 @@ impl ChatArgs {
                 name,
                 demo,
                 layers,
-                context,
+                context: request.context,
             },
-            threads,
+            blueprint,
+            plan,
             history,
             system: self.system.clone(),
             effort: (!self.no_think).then_some(self.thinking_effort),
@@ -134,8 +134,10 @@ impl ChatPlan {
     /// # Errors
     /// A file cannot be read, or the history not be saved.
     pub fn open(self) -> anyhow::Result<(ModelFacts, Session)> {
-        let compute = Compute::new(self.threads, Isa::detect())?;
-        let network = Network::open(&self.checkpoint, self.facts.layers, compute)?;
+        let compute = Compute::new(self.plan.threads, Isa::detect())?;
+        let trunk = TrunkPlan::of(&self.plan, &self.blueprint.walk);
+        let slots = self.plan.expert_slots;
+        let network = Network::planned(&self.checkpoint, self.blueprint, &trunk, slots, compute)?;
         let mut session = Session::open(
             network,
             self.words,
@@ -159,14 +161,14 @@ pub(super) fn words(folder: &Path, vocab: usize) -> anyhow::Result<Words> {
     Ok(Words::new(Tokenizer::load(folder)?, vocab)?)
 }
 
-/// Threads to compute with.
+/// The memory plan of a network on this machine. What the person should know about it goes to standard error.
 ///
 /// # Errors
-/// None were asked for.
-pub(super) fn threads(asked: Option<usize>) -> Result<usize, Exit> {
-    match asked {
-        Some(0) => Err(Exit::Refused("--threads 0: at least one is needed".into())),
-        Some(threads) => Ok(threads),
-        None => Ok(machine::default_threads()),
+/// The machine cannot be understood, or cannot hold it.
+pub(super) fn planned(blueprint: &Blueprint, request: &Request) -> anyhow::Result<Plan> {
+    let plan = plan(&blueprint.shape(), request, &Machine::detect()?)?;
+    for notice in &plan.notices {
+        eprintln!("k3: {notice}");
     }
+    Ok(plan)
 }

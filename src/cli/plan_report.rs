@@ -13,11 +13,24 @@ use crate::stream::{Limit, Plan, Shape};
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct RateArgs {
     /// What the disk reads, in GB/s: an assumption unless measured
-    #[arg(long, value_name = "X", default_value = "3", value_parser = rate)]
+    #[arg(long, value_name = "X", default_value_t = DISK, value_parser = rate)]
     disk_gb_per_s: f64,
     /// What the processor reads of memory while it computes, in GB/s: an assumption unless measured
-    #[arg(long, value_name = "X", default_value = "20", value_parser = rate)]
+    #[arg(long, value_name = "X", default_value_t = MEMORY, value_parser = rate)]
     memory_gb_per_s: f64,
+}
+
+/// What is assumed when nothing was measured, in GB/s.
+const DISK: f64 = 3.0;
+const MEMORY: f64 = 20.0;
+
+impl Default for RateArgs {
+    fn default() -> Self {
+        Self {
+            disk_gb_per_s: DISK,
+            memory_gb_per_s: MEMORY,
+        }
+    }
 }
 
 impl RateArgs {

@@ -9,14 +9,17 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::budget::BudgetArgs;
 use super::generation::{Generation, Request};
 use super::model::{self, Folder};
 use super::output::Output;
+use super::plan_report::{self, RateArgs};
 use super::{Exit, ids, machine, open};
 use crate::chat::Words;
 use crate::checkpoint::{Checkpoint, Config};
 use crate::kernels::Isa;
-use crate::model::{Compute, Network};
+use crate::model::{Blueprint, Compute, Network, PREFILL_CHUNK};
+use crate::stream::{Plan, TrunkPlan};
 use crate::text::Names;
 
 /// Arguments of `k3 run`.
@@ -35,9 +38,8 @@ pub struct RunArgs {
     /// Stop after this id (up to 8 times)
     #[arg(long, value_name = "ID")]
     stop_id: Vec<String>,
-    /// Threads to compute with (default: all cores)
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    budget: BudgetArgs,
     /// Run only the first N layers
     #[arg(long, value_name = "N")]
     layers: Option<usize>,
@@ -92,8 +94,8 @@ struct Checked {
     prompt: Vec<u32>,
     stop_ids: Vec<u32>,
     layers: usize,
-    threads: usize,
-    context: usize,
+    blueprint: Blueprint,
+    plan: Plan,
     out: Option<Output>,
     dump_last: Option<Output>,
     dump_all: Option<Output>,
@@ -109,8 +111,7 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     let Checked {
         checkpoint,
         layers,
-        threads,
-        context,
+        plan,
         ..
     } = checked;
     if layers < checkpoint.config().layers() {
@@ -119,15 +120,22 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
             checkpoint.config().layers()
         );
     }
-    let loading = Instant::now();
-    let network = Network::open(&checkpoint, layers, Compute::new(threads, Isa::detect())?)?;
-    let seconds_loading = loading.elapsed().as_secs_f64();
+    let shape = checked.blueprint.shape();
+    let trunk = TrunkPlan::of(&plan, &checked.blueprint.walk);
+    let compute = Compute::new(plan.threads, Isa::detect())?;
+    let network = Network::planned(
+        &checkpoint,
+        checked.blueprint,
+        &trunk,
+        plan.expert_slots,
+        compute,
+    )?;
 
     let mut generation = Generation::new(
         network,
         checked.words,
         checked.prompt,
-        context,
+        plan.context,
         interrupt()?,
     )?;
     let ended = generation.go(Request {
@@ -143,6 +151,8 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     generation.summary();
     if let Some(mut out) = checked.out {
         let (trunk, experts) = (generation.trunk_counters(), generation.expert_counters());
+        // What was read while it computed; pins were loaded before.
+        let streamed = trunk.bytes_read - trunk.bytes_pinned;
         let value = json!({
             "prompt_ids": generation.prompt(),
             "generated_ids": generation.generated(),
@@ -155,16 +165,12 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
             "seconds_per_token": generation.seconds_per_token(),
             "wall_seconds": started.elapsed().as_secs_f64(),
             "peak_rss_bytes": machine::peak_rss_bytes(),
-            "threads": threads,
-            "plan": {
-                "context": context,
-                "trunk_pinned_bytes": trunk.bytes_pinned,
-                "kv_bytes_per_position": generation.kv_bytes_per_position(),
-            },
+            "threads": plan.threads,
+            "plan": plan_report::json(&plan, &shape, RateArgs::default()),
             "trunk_bytes_read": trunk.bytes_read,
             "trunk_bytes_pinned": trunk.bytes_pinned,
-            "trunk_gb_per_s": trunk.bytes_read as f64 / 1e9 / seconds_loading.max(1e-9),
-            "ring_slots": 0,
+            "trunk_gb_per_s": streamed as f64 / 1e9 / generation.seconds().max(1e-9),
+            "ring_slots": plan.ring_slots,
             "expert_requests": experts.requests,
             "expert_bytes_requested": experts.bytes_requested,
             "expert_bytes_read": experts.bytes_read,
@@ -198,7 +204,6 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
         ))
         .into());
     }
-    let threads = model::threads(arguments.threads)?;
     if arguments.stop_id.len() > STOP_IDS {
         return Err(Exit::Refused(format!("more than {STOP_IDS} stop ids")).into());
     }
@@ -213,15 +218,20 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
             Exit::Refused("the prompt is empty: at least one token is needed".into()).into(),
         );
     }
+    let needed = prompt.len().saturating_add(arguments.r#gen);
     let longest = config.max_positions.unwrap_or(LONGEST_CONTEXT);
-    let context = prompt.len().saturating_add(arguments.r#gen);
-    if context > longest {
+    let mut request = arguments.budget.request(&config, needed)?;
+    if needed > longest || needed > request.context {
         let message = format!(
-            "{} prompt ids and --gen {} make {context} positions, the model has {longest}",
+            "{} prompt ids and --gen {} make {needed} positions, there are {}",
             prompt.len(),
-            arguments.r#gen
+            arguments.r#gen,
+            request.context.min(longest)
         );
         return Err(Exit::Refused(message).into());
+    }
+    if arguments.dump_all_logits.is_some() {
+        request.logits = prompt.len().min(PREFILL_CHUNK);
     }
     let output = |path: &Option<PathBuf>| path.as_ref().map(Output::open).transpose();
     let (out, dump_last, dump_all) = (
@@ -230,14 +240,16 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
         output(&arguments.dump_all_logits)?,
     );
     let checkpoint = open::checkpoint(&folder, config, layers)?;
+    let blueprint = Blueprint::new(checkpoint.config().clone(), layers);
+    let plan = model::planned(&blueprint, &request)?;
     Ok(Checked {
         checkpoint,
         words,
         prompt,
         stop_ids,
         layers,
-        threads,
-        context,
+        blueprint,
+        plan,
         out,
         dump_last,
         dump_all,

@@ -1,6 +1,8 @@
 //! What the engine is doing right now: one snapshot, the latest value. Writing it never waits for a reader.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What the engine is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +74,27 @@ impl TelemetryCell {
     }
 }
 
+/// Bytes over the last second.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Window {
+    samples: VecDeque<(Instant, u64)>,
+}
+
+impl Window {
+    /// Takes a running total in and gives the rate in GB/s since the oldest sample of the last second, or since the one
+    /// before it where a second has seen only one. Nothing at the first.
+    pub fn rate(&mut self, now: Instant, total: u64) -> Option<f64> {
+        const LENGTH: Duration = Duration::from_secs(1);
+        self.samples.push_back((now, total));
+        while self.samples.len() > 2 && now.duration_since(self.samples[1].0) >= LENGTH {
+            self.samples.pop_front();
+        }
+        let (then, before) = *self.samples.front()?;
+        let seconds = now.duration_since(then).as_secs_f64();
+        (seconds > 0.0).then(|| (total - before) as f64 / 1e9 / seconds)
+    }
+}
+
 /// Resident bytes of this process, where the system tells.
 pub(super) fn resident_bytes() -> Option<u64> {
     status_bytes("VmRSS:")
@@ -100,5 +123,18 @@ mod tests {
         assert_eq!(cell.read().drops, 1);
         cell.set(|t| t.drops = 3);
         assert_eq!(cell.read().drops, 3);
+    }
+
+    #[test]
+    fn a_rate_is_that_of_the_last_second() {
+        let (mut window, start) = (Window::default(), Instant::now());
+        let at = |ms| start + Duration::from_millis(ms);
+        assert_eq!(window.rate(at(0), 0), None);
+        assert_eq!(window.rate(at(500), 1_000_000_000), Some(2.0));
+        assert_eq!(window.rate(at(1000), 1_000_000_000), Some(1.0));
+        // The first half second has left the window.
+        assert_eq!(window.rate(at(1500), 1_000_000_000), Some(0.0));
+        // A minute without news: the rate since the last one.
+        assert_eq!(window.rate(at(61_500), 61_000_000_000), Some(1.0));
     }
 }

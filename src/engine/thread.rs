@@ -6,7 +6,7 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::protocol::{Command, Event, ModelFacts};
-use super::telemetry::{Activity, TelemetryCell, resident_bytes};
+use super::telemetry::{Activity, TelemetryCell, Window, resident_bytes};
 use super::{EVENT_CAPACITY, Handle};
 use crate::chat::{Observer, Session};
 use crate::model::Network;
@@ -152,6 +152,7 @@ impl Engine {
             tokens: 0,
             first: None,
             positions: (used, planned),
+            trunk: Window::default(),
         };
         let (facts, saved) = self.session.answer(&mut watch);
         let Watch {
@@ -172,6 +173,8 @@ impl Engine {
         self.telemetry.set(|t| {
             t.activity = Activity::Idle;
             t.layer = None;
+            // Nothing streams now, which is not the same as streaming nothing.
+            t.trunk_gb_per_s = None;
         });
         self.snapshot();
         if gone {
@@ -203,7 +206,8 @@ impl Engine {
 
 /// The network's own counters.
 fn figures(telemetry: &mut super::Telemetry, network: &Network) {
-    let experts = network.expert_counters();
+    let (trunk, experts) = (network.trunk_counters(), network.expert_counters());
+    telemetry.ring = (trunk.ring_slots > 0).then_some((trunk.ring_in_flight, trunk.ring_slots));
     telemetry.experts_retained = (experts.bytes_requested > 0)
         .then(|| 1.0 - experts.bytes_read as f64 / experts.bytes_requested as f64);
     telemetry.drops = experts.drops;
@@ -226,6 +230,8 @@ struct Watch<'a> {
     tokens: usize,
     first: Option<Instant>,
     positions: (usize, usize),
+    /// Trunk bytes over the last second.
+    trunk: Window,
 }
 
 impl Watch<'_> {
@@ -254,9 +260,12 @@ impl Observer for Watch<'_> {
     }
 
     fn layer(&mut self, done: usize, of: usize, network: &Network) {
+        let read = network.trunk_counters().bytes_read;
+        let rate = self.trunk.rate(Instant::now(), read);
         self.telemetry.update(|t| {
             t.layer = Some((done, of));
             figures(t, network);
+            t.trunk_gb_per_s = t.ring.and(rate);
         });
     }
 

@@ -183,7 +183,9 @@ impl ExpertStore {
                 self.slots[slot] = Some(Slot { buffer, pad: 0 });
                 self.policy.discard(slot);
                 // What nobody waits for any more is no drop.
-                let Some(pending) = pending else { return Ok(()) };
+                let Some(pending) = pending else {
+                    return Ok(());
+                };
                 self.counters.drops += 1;
                 Err(Error::Expert {
                     layer: self.layer,
