@@ -89,11 +89,14 @@ fn carried_state_and_computing_anew_at_every_position() {
     }
 }
 
+/// Segment size, ring slots, and which segments are pinned.
+type Plan = (u64, usize, fn(usize) -> bool);
+
 #[test]
 fn pinned_or_streamed_through_any_ring() {
     for model in models() {
         let want = plainest(&model);
-        let plans: [(u64, usize, fn(usize) -> bool); 5] = [
+        let plans: [Plan; 5] = [
             (1000, 1, |_| false),
             (1000, 2, |i| i % 5 == 4),
             (300, 4, |i| i.is_multiple_of(2)),
