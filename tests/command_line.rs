@@ -363,3 +363,109 @@ fn bench_io_refuses_what_it_cannot_measure_before_it_reads() {
         assert!(error.contains(says), "{error}");
     }
 }
+
+#[test]
+fn a_trace_has_every_choice_and_the_simulator_reads_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.bin");
+    let (code, text, error) = run(&[
+        "run",
+        tiny(),
+        "--ids",
+        "5",
+        "--gen",
+        "4",
+        "--trace",
+        trace.to_str().unwrap(),
+        "--out",
+        "-",
+    ]);
+    assert_eq!(code, 0, "{error}");
+    let result: Value = serde_json::from_str(&text).unwrap();
+    // One token a pass, so every choice is a request.
+    let requests = result["expert_requests"].as_u64().unwrap();
+    assert!(requests > 0);
+    assert_eq!(std::fs::metadata(&trace).unwrap().len(), 8 * requests);
+    let (code, text, error) = run(&[
+        "sim-cache",
+        trace.to_str().unwrap(),
+        "--slots",
+        "1000",
+        "--json",
+    ]);
+    assert_eq!(code, 0, "{error}");
+    let replayed: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(replayed["requests"].as_u64().unwrap(), requests);
+    // An unwritable trace is found before anything is computed.
+    let (code, out, _) = run(&[
+        "run",
+        tiny(),
+        "--ids",
+        "5",
+        "--trace",
+        "/no/such/folder/trace",
+    ]);
+    assert_eq!((code, out.as_str()), (3, ""));
+}
+
+/// `k3 chat` on the demo model, with a cache folder of its own.
+fn chat(folder: &Path, arguments: &[&str], input: &str) -> (i32, String, String) {
+    let mut command = k3();
+    command
+        .arg("chat")
+        .arg("--demo")
+        .args(arguments)
+        .env("XDG_CACHE_HOME", folder)
+        .env("HOME", folder);
+    let output = command.write_stdin(input).output().unwrap();
+    (
+        output.status.code().unwrap(),
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+#[test]
+fn a_chat_through_a_pipe_thinks_answers_and_keeps_its_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("chat.jsonl");
+    let arguments = ["--history", history.to_str().unwrap()];
+    let (code, text, error) = chat(
+        folder.path(),
+        &arguments,
+        "what is the ring?\n/think off\nhello\n/effort medium\n/exit\n",
+    );
+    assert_eq!(code, 0, "{error}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("<think>") && lines[0].ends_with("</think>"),
+        "{text}"
+    );
+    assert!(
+        lines[1].starts_with("<response>") && lines[1].ends_with("</response>"),
+        "{text}"
+    );
+    assert!(lines[2].starts_with("<response>"), "{text}");
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(error.contains("expected low, high or max"), "{error}");
+    assert_eq!(
+        std::fs::read_to_string(&history).unwrap().lines().count(),
+        4
+    );
+    // The next session goes on from there.
+    let (code, _, error) = chat(folder.path(), &arguments, "");
+    assert_eq!(code, 0);
+    assert!(error.contains("going on from 4 messages"), "{error}");
+}
+
+#[test]
+fn a_history_with_an_error_is_refused_by_line_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("chat.jsonl");
+    let broken = "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"user\",\"content\":\"b\"}\n";
+    std::fs::write(&history, broken).unwrap();
+    let (code, _, error) = chat(folder.path(), &["--history", history.to_str().unwrap()], "");
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("chat.jsonl:2"), "{error}");
+    assert_eq!(std::fs::read_to_string(&history).unwrap(), broken);
+}

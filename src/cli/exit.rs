@@ -1,8 +1,9 @@
 //! Exit codes, and which error gives which.
 
+use crate::chat;
 use crate::checkpoint;
 use crate::model;
-use crate::stream;
+use crate::stream::{self, trace::TraceError};
 use crate::text::TextError;
 
 /// Errors that stand for an exit code of their own.
@@ -35,6 +36,19 @@ impl Exit {
         if let Some(model::Error::Stream(stream::Error::Expert { .. })) = error.downcast_ref() {
             return 4;
         }
+        let trace = match error.downcast_ref() {
+            Some(model::Error::Trace(trace)) => Some(trace),
+            _ => error.downcast_ref::<TraceError>(),
+        };
+        if let Some(TraceError::Write { .. }) = trace {
+            return 3;
+        }
+        match error.downcast_ref() {
+            Some(chat::Error::NotSaved { .. }) => return 3,
+            Some(chat::Error::Model(_)) | None => {}
+            // Files and messages that do not fit together.
+            Some(_) => return Self::REFUSED,
+        }
         let refused = error.is::<checkpoint::Error>()
             || error.is::<TextError>()
             || error.is::<stream::Refusal>()
@@ -66,7 +80,25 @@ mod tests {
             path: PathBuf::from("x"),
             problem: "gone".into(),
         };
-        let codes: [(anyhow::Error, u8); 8] = [
+        let gone = || std::io::Error::from(std::io::ErrorKind::NotFound);
+        let path = || PathBuf::from("x");
+        let trace = || TraceError::Write {
+            path: path(),
+            cause: gone(),
+        };
+        let codes: [(anyhow::Error, u8); 13] = [
+            (trace().into(), 3),
+            (model::Error::from(trace()).into(), 3),
+            (
+                chat::Error::NotSaved {
+                    path: path(),
+                    cause: gone(),
+                }
+                .into(),
+                3,
+            ),
+            (chat::Error::OtherSystem { path: path() }.into(), 2),
+            (chat::Error::from(model::Error::Torn).into(), 1),
             (garbled.into(), 2),
             (model::Error::from(drop).into(), 4),
             (model::Error::Torn.into(), 1),

@@ -122,6 +122,7 @@ impl Generation {
                 break;
             }
         }
+        self.network.end_record()?;
         if stream && count > 0 {
             show(&(text.finish() + "\n"));
         }

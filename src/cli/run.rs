@@ -19,6 +19,7 @@ use crate::chat::Words;
 use crate::checkpoint::{Checkpoint, Config};
 use crate::kernels::Isa;
 use crate::model::{Blueprint, Compute, Network, PREFILL_CHUNK};
+use crate::stream::trace::TraceWriter;
 use crate::stream::{Plan, TrunkPlan};
 use crate::text::Names;
 
@@ -58,6 +59,9 @@ pub struct RunArgs {
     /// Write the logits of every prompt position (f32, little-endian)
     #[arg(long, value_name = "FILE")]
     dump_all_logits: Option<PathBuf>,
+    /// Write the experts that each token chose, the file that `k3 sim-cache` reads
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Write nothing to standard output while generating
     #[arg(long)]
     no_stream_text: bool,
@@ -96,6 +100,7 @@ struct Checked {
     layers: usize,
     blueprint: Blueprint,
     plan: Plan,
+    trace: Option<TraceWriter>,
     out: Option<Output>,
     dump_last: Option<Output>,
     dump_all: Option<Output>,
@@ -123,7 +128,7 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     let shape = checked.blueprint.shape();
     let trunk = TrunkPlan::of(&plan, &checked.blueprint.walk);
     let compute = Compute::new(plan.threads, Isa::detect())?;
-    let network = Network::planned(
+    let mut network = Network::planned(
         &checkpoint,
         checked.blueprint,
         &trunk,
@@ -131,6 +136,9 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
         compute,
     )?;
 
+    if let Some(trace) = checked.trace {
+        network.record(trace);
+    }
     let mut generation = Generation::new(
         network,
         checked.words,
@@ -239,6 +247,11 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
         output(&arguments.dump_logits)?,
         output(&arguments.dump_all_logits)?,
     );
+    let trace = arguments
+        .trace
+        .as_deref()
+        .map(TraceWriter::create)
+        .transpose()?;
     let checkpoint = open::checkpoint(&folder, config, layers)?;
     let blueprint = Blueprint::new(checkpoint.config().clone(), layers);
     let plan = model::planned(&blueprint, &request)?;
@@ -250,6 +263,7 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
         layers,
         blueprint,
         plan,
+        trace,
         out,
         dump_last,
         dump_all,

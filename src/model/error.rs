@@ -8,6 +8,9 @@ pub enum Error {
     /// Weights could not be had.
     #[error(transparent)]
     Stream(#[from] stream::Error),
+    /// The trace cannot be written.
+    #[error(transparent)]
+    Trace(#[from] stream::trace::TraceError),
     /// An id outside the vocabulary.
     #[error("token id {id} is outside the vocabulary of {vocab}")]
     Id {

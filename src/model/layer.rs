@@ -8,7 +8,7 @@ use super::residual::{Residual, norm_rows, vector};
 use super::{Compute, Error, LayerState, Sources};
 use crate::checkpoint::config::{Attention, Config};
 use crate::checkpoint::names;
-use crate::kernels;
+use crate::kernels::{self, Choice};
 use crate::stream::{Trunk, Walk};
 
 /// Where a layer's matrices stand in the walk.
@@ -114,7 +114,7 @@ impl Layer {
 
     /// Moves the residual stream, [tokens][hidden], through the layer. `blocks` are the snapshots of the stream at
     /// earlier block borders, oldest first; at a border one is added, and the stream starts anew from the attention's
-    /// output.
+    /// output. Gives the experts that each token chose, best first; nothing of a dense layer.
     ///
     /// # Errors
     /// Trunk or experts fail; the state is torn then.
@@ -126,7 +126,7 @@ impl Layer {
         state: &mut LayerState,
         blocks: &mut Vec<Vec<f32>>,
         stream: &mut Vec<f32>,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Vec<Choice>>, Error> {
         let mut x = match blocks.is_empty() {
             true => stream.clone(),
             false => self.attention_residual.mix(compute, blocks, stream),
@@ -154,11 +154,14 @@ impl Layer {
         }
         x = self.feed_forward_residual.mix(compute, blocks, stream);
         x = norm_rows(compute, &x, &self.post_norm, config.norm_eps);
-        let output = match &self.feed_forward {
-            FeedForward::Dense(dense) => dense.forward(compute, sources, &x)?,
-            FeedForward::Moe(moe) => moe.forward(compute, sources, config, &x)?.output,
+        let (output, choices) = match &self.feed_forward {
+            FeedForward::Dense(dense) => (dense.forward(compute, sources, &x)?, Vec::new()),
+            FeedForward::Moe(moe) => {
+                let routed = moe.forward(compute, sources, config, &x)?;
+                (routed.output, routed.choices)
+            }
         };
         kernels::add(compute.isa, stream, &output);
-        Ok(())
+        Ok(choices)
     }
 }

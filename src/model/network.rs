@@ -8,7 +8,7 @@ use crate::checkpoint::config::Config;
 use crate::checkpoint::{Checkpoint, names};
 use crate::stream::{
     ExpertCounters, ExpertStore, Experts, PassPlan, StageId, StreamedTrunk, Trunk, TrunkCounters,
-    TrunkPlan, open_shards,
+    TrunkPlan, open_shards, trace::TraceWriter,
 };
 
 /// Tokens of a prompt that go through the layers together.
@@ -86,6 +86,8 @@ pub struct Network {
     final_norm: Vec<f32>,
     /// Whether another pass is to be expected after the next one.
     more: bool,
+    /// Where the router's choices are written.
+    trace: Option<TraceWriter>,
 }
 
 impl Network {
@@ -165,6 +167,7 @@ impl Network {
             output_residual,
             final_norm,
             more: true,
+            trace: None,
         })
     }
 
@@ -190,6 +193,19 @@ impl Network {
     /// they do until told otherwise.
     pub fn expect_more(&mut self, more: bool) {
         self.more = more;
+    }
+
+    /// Writes the router's choices to a trace from now on.
+    pub fn record(&mut self, trace: TraceWriter) {
+        self.trace = Some(trace);
+    }
+
+    /// Ends the trace, if there is one.
+    ///
+    /// # Errors
+    /// Its end cannot be written.
+    pub fn end_record(&mut self) -> Result<(), Error> {
+        Ok(self.trace.take().map_or(Ok(()), TraceWriter::finish)?)
     }
 
     /// Bytes of the trunk so far.
@@ -283,6 +299,7 @@ impl Network {
             trunk,
             experts,
             layers,
+            trace,
             ..
         } = self;
         let (Some(layer), Some(state)) = (layers.get(pass.layer), state.layers.get_mut(pass.layer))
@@ -293,7 +310,7 @@ impl Network {
             trunk: trunk.as_mut(),
             experts: experts.as_mut(),
         };
-        compute.run(|| {
+        let choices = compute.run(|| {
             layer.forward(
                 compute,
                 &mut sources,
@@ -303,6 +320,12 @@ impl Network {
                 &mut pass.stream,
             )
         })?;
+        if let Some(trace) = trace {
+            for choices in choices {
+                let experts: Vec<usize> = choices.iter().map(|c| c.expert).collect();
+                trace.record(pass.layer, &experts)?;
+            }
+        }
         pass.layer += 1;
         Ok(pass.layer == layers.len())
     }
