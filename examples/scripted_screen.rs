@@ -104,6 +104,11 @@ impl Engine {
             Command::Cancel => self.say(Event::Refused("no turn is running".to_owned())),
             Command::Reset => return Went::Reset,
             Command::Quit => return Went::Quit,
+            Command::Preset(preset) => self.say(Event::Planned {
+                preset,
+                total_bytes: 1_234_000_000,
+                trunk_read: 111_000_000_000,
+            }),
             Command::Effort(effort) => {
                 self.effort = Some(effort);
                 self.say(Event::ThinkingIs(self.effort));

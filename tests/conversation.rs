@@ -329,3 +329,70 @@ fn a_panic_on_the_thread_is_told_as_well() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn a_stop_between_two_layers_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chat.jsonl");
+    let history = ["--history", file.to_str().unwrap()];
+    let engine = start(&history);
+    ready(&engine);
+    say(&engine, "what is the ring?");
+    for _ in 0..3 {
+        assert!(matches!(next(&engine), Event::Delta { .. }));
+    }
+    engine.commands.send(Command::Cancel).unwrap();
+    assert_eq!(turn(&engine).2.ended, Ended::Cancelled);
+    let saved = std::fs::read_to_string(&file).unwrap();
+    let unread = say(&engine, "hello");
+    let (_, went_on, facts) = turn(&engine);
+    assert_eq!(facts.ended, Ended::Finished);
+    quit(&engine);
+    // What was cut was read already, and the parked token is finished: only what is new is read.
+    let other = folder.path().join("other.jsonl");
+    std::fs::write(&other, saved).unwrap();
+    let engine = start(&["--history", other.to_str().unwrap()]);
+    ready(&engine);
+    assert!(say(&engine, "hello") > unread);
+    assert_eq!(
+        turn(&engine).1,
+        went_on,
+        "the same as a conversation that is read from the start"
+    );
+    quit(&engine);
+}
+
+#[test]
+fn a_plan_change_keeps_the_conversation() {
+    let answers = |change: bool| {
+        let engine = start(&[]);
+        ready(&engine);
+        say(&engine, "what is the ring?");
+        if change {
+            // While it answers: it waits for the end of the answer.
+            engine
+                .commands
+                .send(Command::Preset(k3::stream::Preset::Ultra))
+                .unwrap();
+        }
+        let first = turn(&engine);
+        if change {
+            match next(&engine) {
+                Event::Planned {
+                    preset,
+                    total_bytes,
+                    ..
+                } => {
+                    assert_eq!(preset, k3::stream::Preset::Ultra);
+                    assert!(total_bytes > 0);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let unread = say(&engine, "thanks");
+        let second = turn(&engine);
+        quit(&engine);
+        (first.0, first.1, unread, second.0, second.1)
+    };
+    assert_eq!(answers(true), answers(false));
+}

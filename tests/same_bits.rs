@@ -9,6 +9,7 @@ use std::sync::Arc;
 use k3::checkpoint::names::{self, ExpertPart};
 use k3::kernels::{self, Isa};
 use k3::model::Want;
+use k3::stream::TrunkPlan;
 use support::compare::bits;
 use support::memory::{MemoryExperts, MemoryTrunk, plain_expert};
 use support::models::{Model, models, outcome, plainest, state_bits};
@@ -224,5 +225,39 @@ fn a_pass_left_after_any_layer_and_taken_up_by_another_thread() {
             assert!(logits == want.logits[20..], "{} {left_after}", model.name);
             assert!(state == want.state, "{} {left_after}", model.name);
         }
+    }
+}
+
+#[test]
+fn another_plan_in_the_middle_of_a_text() {
+    for model in models() {
+        let want = plainest(&model);
+        let mut network = model.network(2, Isa::detect());
+        let walk = model.blueprint().walk;
+        let plan = |segment_bytes, ring_slots, keep: usize| TrunkPlan {
+            segment_bytes,
+            pinned: (0..walk.segments(segment_bytes).len())
+                .map(|i| i.is_multiple_of(keep))
+                .collect(),
+            ring_slots,
+        };
+        let mut state = network.new_state(model.prompt.len()).unwrap();
+        let mut logits: Vec<Vec<u32>> = Vec::new();
+        for (i, ids) in model.prompt.chunks(13).enumerate() {
+            let fed = network.feed(&mut state, ids, Want::All).unwrap();
+            logits.extend(fed.rows().map(bits));
+            let read = network.trunk_counters().bytes_read;
+            match i % 3 {
+                0 => network.replan(&plan(700, 2, 2), 1).unwrap(),
+                1 => network.replan(&plan(1 << 20, 1, usize::MAX), 3).unwrap(),
+                _ => network.replan(&TrunkPlan::resident(&walk), 2).unwrap(),
+            }
+            assert!(network.trunk_counters().bytes_read >= read, "figures go on");
+        }
+        assert!(
+            logits == want.logits && state_bits(&state) == want.state,
+            "{}",
+            model.name
+        );
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::model;
+use crate::stream::{Garbled, Refusal};
 use crate::text::TextError;
 
 /// What went wrong.
@@ -40,6 +41,12 @@ pub enum Error {
         /// The history.
         path: PathBuf,
     },
+    /// The machine cannot hold the plan that was asked for.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The machine cannot be understood.
+    #[error(transparent)]
+    Garbled(#[from] Garbled),
     /// The history could not be saved; the old file is as it was.
     #[error("{}: the history cannot be saved: {cause}", path.display())]
     NotSaved {

@@ -2,7 +2,8 @@
 
 use super::turn::{self, Fed, Made};
 use super::{Ended, Error, HistoryFile, Observer, TurnFacts};
-use crate::model::Network;
+use crate::model::{self, Network};
+use crate::stream::{self, Machine, Plan, Preset, Request, plan};
 use crate::text::{Effort, Markers, Message, Role, Thinking, Tokenizer, render, turn as finished};
 
 /// A tokenizer and the ids of the chat format in it.
@@ -41,10 +42,12 @@ pub struct Session {
     thinking: bool,
     effort: Effort,
     history: Option<HistoryFile>,
+    /// What was asked of the memory plan.
+    request: Request,
 }
 
 impl Session {
-    /// Opens a conversation of at most `context` positions: from its history if there is one, else empty. A `system`
+    /// Opens a conversation of at most the request's positions: from its history if there is one, else empty. A `system`
     /// message begins a new one, and must be the one that a history begins with. A history is saved at once, so that a
     /// folder that cannot be written is known before anything is asked.
     ///
@@ -53,7 +56,7 @@ impl Session {
     pub fn open(
         network: Network,
         words: Words,
-        context: usize,
+        request: Request,
         system: Option<String>,
         history: Option<HistoryFile>,
     ) -> Result<Self, Error> {
@@ -69,18 +72,16 @@ impl Session {
                 return Err(Error::OtherSystem { path });
             }
         }
-        let state = network.new_state(context)?;
+        let state = network.new_state(request.context)?;
         let session = Self {
             network,
             words,
-            fed: Fed {
-                state,
-                ids: Vec::new(),
-            },
+            fed: Fed::new(state),
             messages,
             thinking: true,
             effort: Effort::Max,
             history,
+            request,
         };
         session.save()?;
         Ok(session)
@@ -132,10 +133,7 @@ impl Session {
             .is_some_and(|m| m.role == Role::System);
         self.messages.truncate(usize::from(system));
         if let Ok(state) = self.network.new_state(self.fed.state.capacity()) {
-            self.fed = Fed {
-                state,
-                ids: Vec::new(),
-            };
+            self.fed = Fed::new(state);
         }
         self.save()
     }
@@ -184,14 +182,35 @@ impl Session {
     /// back: another beginning, or a state that was torn, is read from the start.
     fn prepare(&mut self, prompt: &[u32]) -> Result<(), Error> {
         self.check_room(prompt)?;
-        if self.seen(prompt) == 0 || !self.fed.state.is_whole() {
-            let planned = self.fed.state.capacity();
-            self.fed = Fed {
-                state: self.network.new_state(planned)?,
-                ids: Vec::new(),
-            };
+        if self.seen(prompt) > 0
+            && self.fed.unpark(&mut self.network).is_ok()
+            && self.fed.state.is_whole()
+        {
+            return Ok(());
         }
+        let planned = self.fed.state.capacity();
+        self.fed = Fed::new(self.network.new_state(planned)?);
         Ok(())
+    }
+
+    /// Takes the memory of another preset on this machine, with context and threads as they were asked for at the start.
+    /// The conversation and its state stay; a parked token is finished first.
+    ///
+    /// # Errors
+    /// The plan cannot be had; the old one is in force then.
+    pub fn set_preset(&mut self, preset: Preset) -> Result<Plan, Error> {
+        let closed = || model::Error::from(stream::Error::Closed);
+        let shape = self.network.shape().ok_or_else(closed)?;
+        let request = Request {
+            preset,
+            trunk: None,
+            cache: None,
+            ..self.request.clone()
+        };
+        let plan = plan(shape, &request, &Machine::detect()?)?;
+        self.fed.unpark(&mut self.network)?;
+        self.network.replan_to(&plan)?;
+        Ok(plan)
     }
 
     /// One position at least must be left for the answer.
@@ -237,9 +256,10 @@ impl Session {
 
     /// How many of the prompt's ids the network has seen: all that it was fed, or none.
     fn seen(&self, prompt: &[u32]) -> usize {
-        let fed = &self.fed.ids;
-        if fed.len() < prompt.len() && prompt.starts_with(fed) {
-            fed.len()
+        let seen = self.fed.seen();
+        let count = seen.len();
+        if count < prompt.len() && seen.eq(prompt[..count].iter().copied()) {
+            count
         } else {
             0
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::Error;
 use super::session::Words;
 use crate::kernels::argmax;
-use crate::model::{Logits, Network, PREFILL_CHUNK, State, Want};
+use crate::model::{Logits, Network, PREFILL_CHUNK, Pass, State, Want};
 use crate::text::{Channel, CompletionParser, Thinking, completion};
 
 /// How a turn ended.
@@ -67,7 +67,7 @@ pub trait Observer {
     fn layer(&mut self, done: usize, of: usize, network: &Network);
     /// A token came: where it belongs (none for structure), and the text it made readable.
     fn delta(&mut self, channel: Option<Channel>, text: &str);
-    /// Whether to stop here. Asked between tokens and between chunks of a prompt.
+    /// Whether to stop here. Asked between any two layers.
     fn stop(&mut self) -> bool;
 }
 
@@ -75,6 +75,46 @@ pub trait Observer {
 pub(super) struct Fed {
     pub state: State,
     pub ids: Vec<u32>,
+    /// A pass that was left between two layers, and its ids: the state is torn until it has been finished.
+    parked: Option<(Pass, Vec<u32>)>,
+}
+
+impl Fed {
+    /// A state that has seen nothing.
+    pub fn new(state: State) -> Self {
+        Self {
+            state,
+            ids: Vec::new(),
+            parked: None,
+        }
+    }
+
+    /// Positions that are seen, or will be once the parked pass is finished.
+    pub fn seen(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        let parked = self.parked.as_ref().map_or(&[][..], |(_, ids)| ids);
+        let len = self.ids.len() + parked.len();
+        (0..len).map(|i| {
+            self.ids
+                .get(i)
+                .copied()
+                .unwrap_or_else(|| parked[i - self.ids.len()])
+        })
+    }
+
+    /// Finishes the parked pass, if there is one, from the layer it had reached. Its logits are not computed.
+    ///
+    /// # Errors
+    /// Reading fails; the state is torn for good then.
+    pub fn unpark(&mut self, network: &mut Network) -> Result<(), Error> {
+        let Some((mut pass, ids)) = self.parked.take() else {
+            return Ok(());
+        };
+        pass.want_nothing();
+        while !network.advance(&mut pass, &mut self.state)? {}
+        network.finish(pass, &mut self.state)?;
+        self.ids.extend(ids);
+        Ok(())
+    }
 }
 
 /// What a turn made.
@@ -144,13 +184,10 @@ fn read(
         }
         done += chunk.len();
         let last = done == ids.len();
-        let logits = feed(
-            network,
-            fed,
-            chunk,
-            if last { Want::Last } else { Want::Nothing },
-            observer,
-        )?;
+        let want = if last { Want::Last } else { Want::Nothing };
+        let Some(logits) = feed(network, fed, chunk, want, observer)? else {
+            return Ok(None);
+        };
         observer.prefill(done, ids.len());
         if last {
             return Ok(Some(logits));
@@ -201,18 +238,21 @@ fn speak(
         if fed.ids.len() == fed.state.capacity() {
             return Ok(Ended::Length);
         }
-        logits = feed(network, fed, &[id], Want::Last, observer)?;
+        logits = match feed(network, fed, &[id], Want::Last, observer)? {
+            Some(logits) => logits,
+            None => return Ok(Ended::Cancelled),
+        };
     }
 }
 
-/// One chunk through the layers.
+/// One chunk through the layers. Nothing when it was stopped on the way: then it is parked.
 fn feed(
     network: &mut Network,
     fed: &mut Fed,
     ids: &[u32],
     want: Want,
     observer: &mut dyn Observer,
-) -> Result<Logits, Error> {
+) -> Result<Option<Logits>, Error> {
     let layers = network.layer_count();
     let mut pass = network.begin(&mut fed.state, ids, want)?;
     loop {
@@ -221,7 +261,11 @@ fn feed(
         if through {
             let logits = network.finish(pass, &mut fed.state)?;
             fed.ids.extend_from_slice(ids);
-            return Ok(logits);
+            return Ok(Some(logits));
+        }
+        if observer.stop() {
+            fed.parked = Some((pass, ids.to_vec()));
+            return Ok(None);
         }
     }
 }

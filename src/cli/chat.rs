@@ -19,6 +19,7 @@ const HELP: &str = "/help        this list
 /reset       forget the conversation
 /effort E    think low, high or max
 /think on    think before answering; `/think off` answers at once
+/preset P    take the memory of another preset
 /exit        end";
 
 /// Runs the command: reads lines until `/exit` or the end of the input.
@@ -100,9 +101,13 @@ fn parse(line: &str) -> Line {
             Ok(effort) => Line::Ask(Command::Effort(effort)),
             Err(why) => Line::Say(why),
         },
+        (Some("/preset"), Some(word), None) => match word.parse() {
+            Ok(preset) => Line::Ask(Command::Preset(preset)),
+            Err(why) => Line::Say(why),
+        },
         (Some("/think"), Some("on"), None) => Line::Ask(Command::Think(true)),
         (Some("/think"), Some("off"), None) => Line::Ask(Command::Think(false)),
-        (Some("/effort" | "/think"), ..) => Line::Say(HELP.into()),
+        (Some("/effort" | "/think" | "/preset"), ..) => Line::Say(HELP.into()),
         // As in the C engine, any other line is what it says, a leading slash or not.
         _ => Line::Ask(Command::Send(line.to_owned())),
     }
@@ -142,6 +147,17 @@ impl Repl {
                 }
                 Event::ThinkingIs(effort) => {
                     eprintln!("k3: thinking {}", effort.map_or("off", Effort::as_str));
+                    return Ok(());
+                }
+                Event::Planned {
+                    preset,
+                    total_bytes,
+                    ..
+                } => {
+                    eprintln!(
+                        "k3: preset {preset}, up to {:.2} GB",
+                        total_bytes as f64 / 1e9
+                    );
                     return Ok(());
                 }
                 Event::Refused(why) => {

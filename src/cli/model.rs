@@ -78,6 +78,7 @@ pub struct ChatPlan {
     words: Words,
     facts: ModelFacts,
     blueprint: Blueprint,
+    request: Request,
     plan: Plan,
     history: Option<HistoryFile>,
     system: Option<String>,
@@ -120,6 +121,7 @@ impl ChatArgs {
                 context: request.context,
             },
             blueprint,
+            request,
             plan,
             history,
             system: self.system.clone(),
@@ -138,13 +140,8 @@ impl ChatPlan {
         let trunk = TrunkPlan::of(&self.plan, &self.blueprint.walk);
         let slots = self.plan.expert_slots;
         let network = Network::planned(&self.checkpoint, self.blueprint, &trunk, slots, compute)?;
-        let mut session = Session::open(
-            network,
-            self.words,
-            self.facts.context,
-            self.system,
-            self.history,
-        )?;
+        let mut session =
+            Session::open(network, self.words, self.request, self.system, self.history)?;
         match self.effort {
             Some(effort) => session.set_effort(effort),
             None => session.set_thinking(false),

@@ -1,6 +1,7 @@
 //! What is said to the engine and what it answers. Every command is answered; no event is lost.
 
 pub use crate::chat::{Ended, TurnFacts};
+use crate::stream::Preset;
 use crate::text::{Channel, Effort, Message};
 
 /// What a screen asks for.
@@ -19,6 +20,9 @@ pub enum Command {
     Effort(Effort),
     /// Whether to think at all from the next turn on. Answered by [`Event::ThinkingIs`].
     Think(bool),
+    /// Take the memory of another preset. While a turn runs it waits for its end. Answered by [`Event::Planned`] or
+    /// [`Event::Refused`].
+    Preset(Preset),
     /// Finish what is being written and end the thread. Answered by [`Event::Stopped`], the last event.
     Quit,
 }
@@ -59,6 +63,15 @@ pub enum Event {
     },
     /// The thinking in force from now on: an effort, or `None` when thinking is off.
     ThinkingIs(Option<Effort>),
+    /// Another memory plan is in force: its preset, the memory it may take, what is read of the trunk for a token.
+    Planned {
+        /// The preset.
+        preset: Preset,
+        /// The predicted peak of the whole process, in bytes.
+        total_bytes: u64,
+        /// Bytes of the trunk that each token reads from disk.
+        trunk_read: u64,
+    },
     /// A command that could not be carried out, and why.
     Refused(String),
     /// Something went wrong that does not end the thread (a history that could not be saved).

@@ -1,5 +1,6 @@
 //! The thread itself: takes commands, runs turns, tells what happens.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
@@ -33,7 +34,7 @@ pub fn start(
                     asked,
                     told: told.clone(),
                     telemetry: cell.clone(),
-                    waiting: None,
+                    waiting: VecDeque::new(),
                 }
                 .run(model);
                 Ok(())
@@ -69,7 +70,7 @@ struct Engine {
     told: Sender<Event>,
     telemetry: TelemetryCell,
     /// What a turn could not do itself, to be done when it is over.
-    waiting: Option<Command>,
+    waiting: VecDeque<Command>,
 }
 
 /// Nobody listens any more: the screen is gone.
@@ -100,7 +101,7 @@ impl Engine {
             self.turn(message.content)?;
         }
         loop {
-            let command = match self.waiting.take() {
+            let command = match self.waiting.pop_front() {
                 Some(command) => command,
                 None => self.asked.recv().map_err(|_| Gone)?,
             };
@@ -119,6 +120,18 @@ impl Engine {
                     self.tell(Event::Reset {
                         messages: self.session.messages().to_vec(),
                     })?;
+                }
+                Command::Preset(preset) => {
+                    let told = match self.session.set_preset(preset) {
+                        Ok(plan) => Event::Planned {
+                            preset,
+                            total_bytes: plan.total(),
+                            trunk_read: plan.per_token.trunk_read,
+                        },
+                        Err(error) => Event::Refused(error.to_string()),
+                    };
+                    self.snapshot();
+                    self.tell(told)?;
                 }
                 Command::Effort(effort) => {
                     self.session.set_effort(effort);
@@ -146,7 +159,7 @@ impl Engine {
             effort: self.session.effort(),
             remembered: self.session.effort().unwrap_or(Effort::Max),
             settings: Vec::new(),
-            waiting: None,
+            waiting: VecDeque::new(),
             stop: false,
             gone: false,
             tokens: 0,
@@ -224,7 +237,7 @@ struct Watch<'a> {
     remembered: Effort,
     /// Settings that came while the turn ran.
     settings: Vec<Command>,
-    waiting: Option<Command>,
+    waiting: VecDeque<Command>,
     stop: bool,
     gone: bool,
     tokens: usize,
@@ -292,15 +305,15 @@ impl Observer for Watch<'_> {
                 // The turn is cancelled first; the command itself is carried out when it has ended.
                 Command::Reset | Command::Quit => {
                     self.stop = true;
-                    self.waiting = Some(command);
+                    self.waiting.push_back(command);
+                    // Whatever came after it comes after it.
+                    break;
                 }
+                Command::Preset(_) => self.waiting.push_back(command),
                 Command::Send(_) => self.tell(Event::Refused(
                     "an answer is being made; wait for it, or stop it first. The message was not sent".into(),
                 )),
                 command @ (Command::Effort(_) | Command::Think(_)) => self.set(command),
-            }
-            if self.waiting.is_some() {
-                break;
             }
         }
         self.stop || self.gone

@@ -7,8 +7,8 @@ use super::{Blueprint, Compute, Error, Layer, Residual, Sources, State};
 use crate::checkpoint::config::Config;
 use crate::checkpoint::{Checkpoint, names};
 use crate::stream::{
-    ExpertCounters, ExpertStore, Experts, PassPlan, StageId, StreamedTrunk, Trunk, TrunkCounters,
-    TrunkPlan, open_shards, trace::TraceWriter,
+    Closed, Error as StreamError, ExpertCounters, ExpertStore, Experts, PassPlan, Plan, Shape,
+    StageId, StreamedTrunk, Trunk, TrunkCounters, TrunkPlan, Walk, open_shards, trace::TraceWriter,
 };
 
 /// Tokens of a prompt that go through the layers together.
@@ -63,6 +63,11 @@ pub struct Pass {
 }
 
 impl Pass {
+    /// Wants no logits of it any more.
+    pub fn want_nothing(&mut self) {
+        self.want = Want::Nothing;
+    }
+
     /// Layers that are through.
     pub fn layer(&self) -> usize {
         self.layer
@@ -71,6 +76,26 @@ impl Pass {
     /// The residual stream as it is now, [tokens][hidden].
     pub fn stream(&self) -> &[f32] {
         &self.stream
+    }
+}
+
+/// What another plan's sources are made from.
+struct Origin {
+    checkpoint: Arc<Checkpoint>,
+    walk: Walk,
+    shape: Shape,
+    trunk: TrunkPlan,
+    expert_slots: usize,
+}
+
+impl Origin {
+    /// Trunk and experts by this plan, over the same files.
+    fn open(&self) -> Result<(Box<dyn Trunk>, Box<dyn Experts>), Error> {
+        let files = open_shards(&self.checkpoint)?;
+        let checkpoint = || Arc::clone(&self.checkpoint);
+        let trunk = StreamedTrunk::open(checkpoint(), &self.walk, &self.trunk, Arc::clone(&files))?;
+        let experts = ExpertStore::new(checkpoint(), files, self.expert_slots, trunk.gate())?;
+        Ok((Box::new(trunk), Box::new(experts)))
     }
 }
 
@@ -88,6 +113,10 @@ pub struct Network {
     more: bool,
     /// Where the router's choices are written.
     trace: Option<TraceWriter>,
+    /// Where the sources come from, if they are a checkpoint's.
+    origin: Option<Origin>,
+    /// What was counted under earlier plans.
+    before: (TrunkCounters, ExpertCounters),
 }
 
 impl Network {
@@ -117,15 +146,62 @@ impl Network {
         expert_slots: usize,
         compute: Compute,
     ) -> Result<Self, Error> {
-        let files = open_shards(checkpoint)?;
-        let trunk = StreamedTrunk::open(
-            Arc::clone(checkpoint),
-            &blueprint.walk,
-            trunk,
-            Arc::clone(&files),
-        )?;
-        let experts = ExpertStore::new(Arc::clone(checkpoint), files, expert_slots, trunk.gate())?;
-        Self::new(blueprint, Box::new(trunk), Box::new(experts), compute)
+        let origin = Origin {
+            checkpoint: Arc::clone(checkpoint),
+            walk: blueprint.walk.clone(),
+            shape: blueprint.shape(),
+            trunk: trunk.clone(),
+            expert_slots,
+        };
+        let (trunk, experts) = origin.open()?;
+        let mut network = Self::new(blueprint, trunk, experts, compute)?;
+        network.origin = Some(origin);
+        Ok(network)
+    }
+
+    /// The sizes that a memory plan of this network is made from, if its weights are a checkpoint's.
+    pub fn shape(&self) -> Option<&Shape> {
+        self.origin.as_ref().map(|origin| &origin.shape)
+    }
+
+    /// [`Self::replan`] to what a memory plan says.
+    ///
+    /// # Errors
+    /// As [`Self::replan`].
+    pub fn replan_to(&mut self, plan: &Plan) -> Result<(), Error> {
+        let Some(origin) = &self.origin else {
+            return Err(StreamError::Closed.into());
+        };
+        self.replan(&TrunkPlan::of(plan, &origin.walk), plan.expert_slots)
+    }
+
+    /// Takes another plan's memory. Between passes only; states and results stay as they are. What the old plan held is
+    /// given back first. If the new one cannot be had, the old one is taken again.
+    ///
+    /// # Errors
+    /// Something cannot be read, or there is no memory; or the sources are not a checkpoint's.
+    pub fn replan(&mut self, trunk: &TrunkPlan, expert_slots: usize) -> Result<(), Error> {
+        let Some(mut origin) = self.origin.take() else {
+            return Err(StreamError::Closed.into());
+        };
+        self.before = (self.trunk_counters(), self.expert_counters());
+        (self.trunk, self.experts) = (Box::new(Closed), Box::new(Closed));
+        let old = (
+            std::mem::replace(&mut origin.trunk, trunk.clone()),
+            origin.expert_slots,
+        );
+        origin.expert_slots = expert_slots;
+        let opened = origin.open();
+        let opened = opened.or_else(|failed| {
+            (origin.trunk, origin.expert_slots) = old;
+            (self.trunk, self.experts) = origin
+                .open()
+                .unwrap_or((Box::new(Closed), Box::new(Closed)));
+            Err(failed)
+        });
+        self.origin = Some(origin);
+        (self.trunk, self.experts) = opened?;
+        Ok(())
     }
 
     /// Reads the small vectors; everything else is asked for when it is used.
@@ -168,6 +244,8 @@ impl Network {
             final_norm,
             more: true,
             trace: None,
+            origin: None,
+            before: Default::default(),
         })
     }
 
@@ -208,14 +286,27 @@ impl Network {
         Ok(self.trace.take().map_or(Ok(()), TraceWriter::finish)?)
     }
 
-    /// Bytes of the trunk so far.
+    /// What went by of the trunk so far, under every plan.
     pub fn trunk_counters(&self) -> TrunkCounters {
-        self.trunk.counters()
+        let (before, now) = (self.before.0, self.trunk.counters());
+        TrunkCounters {
+            bytes_read: before.bytes_read + now.bytes_read,
+            head_bytes_read: before.head_bytes_read + now.head_bytes_read,
+            embedding_bytes_read: before.embedding_bytes_read + now.embedding_bytes_read,
+            stalled: before.stalled + now.stalled,
+            ..now
+        }
     }
 
-    /// Experts so far.
+    /// What was asked of the experts so far, under every plan.
     pub fn expert_counters(&self) -> ExpertCounters {
-        self.experts.counters()
+        let (before, now) = (self.before.1, self.experts.counters());
+        ExpertCounters {
+            requests: before.requests + now.requests,
+            bytes_requested: before.bytes_requested + now.bytes_requested,
+            bytes_read: before.bytes_read + now.bytes_read,
+            drops: before.drops + now.drops,
+        }
     }
 
     /// Feeds a prompt in chunks of at most `chunk` tokens. Any chunking gives the same bits.

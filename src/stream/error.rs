@@ -77,6 +77,9 @@ pub enum Error {
         /// Why not, and what to do.
         problem: String,
     },
+    /// The last change of the plan failed, and the one before could not be had back.
+    #[error("the model is closed: no plan could be kept; choose a smaller preset")]
+    Closed,
     /// A source that holds its weights itself lacks one.
     #[error("there is no tensor {0}")]
     NoTensor(String),

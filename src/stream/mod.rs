@@ -9,6 +9,7 @@
 mod auto;
 mod buffer;
 mod cgroup;
+mod closed;
 mod direct;
 mod error;
 mod experts;
@@ -34,6 +35,7 @@ mod walk;
 
 pub use buffer::{BLOCK, Buffer, HUGE_PAGE, Pages};
 pub use cgroup::ControlGroup;
+pub use closed::Closed;
 pub use direct::{DirectFile, ReadAt};
 pub use error::Error;
 pub use experts::{ExpertCounters, ExpertWeights, Experts, Wanted};

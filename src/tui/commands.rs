@@ -1,5 +1,6 @@
 //! The slash commands: one table, from which parsing, completion and help come. Not what they do.
 
+use crate::stream::Preset;
 use crate::text::Effort;
 
 /// What a person can ask for with a slash.
@@ -13,6 +14,8 @@ pub enum Slash {
     Effort(Option<Effort>),
     /// Whether to think; None asks what is in force.
     Think(Option<bool>),
+    /// Which memory plan to use; None asks which there are.
+    Preset(Option<Preset>),
     /// Leave.
     Quit,
 }
@@ -70,6 +73,24 @@ pub const TABLE: &[Entry] = &[
         },
     },
     Entry {
+        name: "/preset",
+        arguments: &[
+            "auto",
+            "ultra",
+            "laptop",
+            "desktop",
+            "workstation",
+            "server",
+            "max",
+        ],
+        help: "how much memory to take; the conversation stays",
+        alias: false,
+        make: |word| match word {
+            None => Some(Slash::Preset(None)),
+            Some(word) => word.parse().ok().map(|preset| Slash::Preset(Some(preset))),
+        },
+    },
+    Entry {
         name: "/quit",
         arguments: &[],
         help: "leave; what was answered so far is kept",
@@ -85,11 +106,15 @@ pub const TABLE: &[Entry] = &[
     },
 ];
 
+/// With more words than this, a list of commands shows that there are some and not which.
+const MANY: usize = 3;
+
 impl Entry {
     /// How it is typed, with its arguments.
     pub fn usage(&self) -> String {
         match self.arguments {
             [] => self.name.to_owned(),
+            words if words.len() > MANY => format!("{} NAME", self.name),
             words => format!("{} {}", self.name, words.join("|")),
         }
     }
@@ -129,7 +154,7 @@ pub fn parse(draft: &str) -> Parsed {
     };
     match slash {
         Some(slash) => Parsed::Run(slash),
-        None => Parsed::Wrong(format!("Type {}.", entry.usage().replace('|', " or "))),
+        None => Parsed::Wrong(format!("Type {name} {}.", entry.arguments.join(" or "))),
     }
 }
 
@@ -238,7 +263,9 @@ mod tests {
         };
         assert_eq!(
             drafts("/"),
-            ["/help", "/reset", "/effort ", "/think ", "/quit"]
+            [
+                "/help", "/reset", "/effort ", "/think ", "/preset ", "/quit"
+            ]
         );
         assert_eq!(drafts("/e"), ["/effort "]);
         assert_eq!(drafts("/ex"), ["/exit"]);

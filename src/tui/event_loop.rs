@@ -161,6 +161,7 @@ impl Loop {
         let now = Instant::now();
         if now >= self.next_look(now) {
             self.looked = Some(now);
+            self.fit()?;
             let telemetry = self.engine.telemetry.read();
             return self.update(Message::Telemetry(telemetry));
         }
@@ -186,10 +187,12 @@ impl Loop {
             Effect::Suspend => {
                 self.terminal.suspend()?;
                 self.fit()?;
+                self.state.dirty = true;
             }
             Effect::Reenter => {
                 self.terminal.reenter()?;
                 self.fit()?;
+                self.state.dirty = true;
             }
             Effect::Redraw => self.terminal.forget()?,
             Effect::Exit(outcome) => return Ok(Some(outcome)),
@@ -197,10 +200,13 @@ impl Loop {
         Ok(None)
     }
 
-    /// The size may have changed during a sleep.
+    /// Takes the terminal's size if it has changed unseen: during a sleep, or at the same moment as a key. Of a key and a
+    /// change of size that come together the reader of the keyboard tells only the key.
     fn fit(&mut self) -> std::io::Result<()> {
         let (width, height) = self.terminal.size()?;
-        update(&mut self.state, Message::Resize(width, height));
+        if (width, height) != self.state.size {
+            update(&mut self.state, Message::Resize(width, height));
+        }
         Ok(())
     }
 

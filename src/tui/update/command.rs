@@ -5,6 +5,7 @@ use super::super::effect::Effect;
 use super::super::state::{Phase, State};
 use super::quit;
 use crate::engine::Command;
+use crate::stream::Preset;
 use crate::text::Effort;
 
 /// Runs a command, also while the model is busy.
@@ -35,6 +36,21 @@ pub fn run(state: &mut State, slash: Slash) -> Vec<Effect> {
                 ),
             });
             Vec::new()
+        }
+        Slash::Preset(None) => {
+            let names = Preset::ALL.map(Preset::name).join(", ");
+            state.hint = Some(format!("/preset and one of: {names}."));
+            Vec::new()
+        }
+        Slash::Preset(Some(preset)) => {
+            if !able(state) {
+                return Vec::new();
+            }
+            state.hint = Some(match state.phase {
+                Phase::Turn(_) => "Changing the memory plan when this answer is over.".to_owned(),
+                _ => "Changing the memory plan.".to_owned(),
+            });
+            vec![Effect::Send(Command::Preset(preset))]
         }
         Slash::Quit => quit(state),
     }

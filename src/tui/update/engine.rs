@@ -43,6 +43,17 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             state.show_history(messages);
             state.hint = Some("The conversation starts anew.".to_owned());
         }
+        Event::Planned {
+            preset,
+            total_bytes,
+            trunk_read,
+        } => {
+            state.hint = Some(format!(
+                "Preset {preset}: up to {:.2} GB of memory, {:.2} GB of the trunk read a token.",
+                total_bytes as f64 / 1e9,
+                trunk_read as f64 / 1e9
+            ));
+        }
         Event::ThinkingIs(thinking) => {
             state.thinking = Some(thinking);
             state.answers_due = state.answers_due.saturating_sub(1);
