@@ -88,9 +88,12 @@ struct Origin {
     expert_slots: usize,
 }
 
+/// Trunk and experts.
+type Opened = (Box<dyn Trunk>, Box<dyn Experts>);
+
 impl Origin {
     /// Trunk and experts by this plan, over the same files.
-    fn open(&self) -> Result<(Box<dyn Trunk>, Box<dyn Experts>), Error> {
+    fn open(&self) -> Result<Opened, Error> {
         let files = open_shards(&self.checkpoint)?;
         let checkpoint = || Arc::clone(&self.checkpoint);
         let trunk = StreamedTrunk::open(checkpoint(), &self.walk, &self.trunk, Arc::clone(&files))?;
@@ -192,16 +195,21 @@ impl Network {
         );
         origin.expert_slots = expert_slots;
         let opened = origin.open();
-        let opened = opened.or_else(|failed| {
-            (origin.trunk, origin.expert_slots) = old;
-            (self.trunk, self.experts) = origin
-                .open()
-                .unwrap_or((Box::new(Closed), Box::new(Closed)));
-            Err(failed)
-        });
+        let outcome = match opened {
+            Ok(opened) => {
+                (self.trunk, self.experts) = opened;
+                Ok(())
+            }
+            Err(failed) => {
+                (origin.trunk, origin.expert_slots) = old;
+                if let Ok(opened) = origin.open() {
+                    (self.trunk, self.experts) = opened;
+                }
+                Err(failed)
+            }
+        };
         self.origin = Some(origin);
-        (self.trunk, self.experts) = opened?;
-        Ok(())
+        outcome
     }
 
     /// Reads the small vectors; everything else is asked for when it is used.
