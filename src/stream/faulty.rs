@@ -126,6 +126,14 @@ impl<R: ReadAt> Faulty<R> {
         lock(&self.state).end = Some(end);
     }
 
+    /// Nothing goes wrong from now on; reads that stand at a gate stay there until it is opened.
+    pub fn heal(&self) {
+        let mut state = lock(&self.state);
+        state.rules.clear();
+        state.drawn = None;
+        state.end = None;
+    }
+
     /// Reads asked for so far, failed ones included.
     pub fn reads(&self) -> u64 {
         lock(&self.state).reads
@@ -267,6 +275,18 @@ mod tests {
             (file.len(), file.direct(), file.path()),
             (100, false, Path::new("in memory"))
         );
+    }
+
+    #[test]
+    fn a_healed_file_reads_as_it_is() {
+        let file = faulty();
+        file.fail(When::Within(0..100), 9, Fault::Error(io::ErrorKind::Other));
+        file.fail_by_seed(1, 1, vec![Fault::Corrupt]);
+        file.cut(3);
+        assert_eq!(read(&file, 2, 2), Err(io::ErrorKind::Other));
+        file.heal();
+        assert_eq!(read(&file, 2, 2), Ok(vec![2, 3]));
+        assert_eq!(file.reads(), 2);
     }
 
     #[test]

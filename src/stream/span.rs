@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Reports of "short read" and EINVAL came from systems on which one read may not reach 2 GiB. Windows of a file of
+    /// Trouble report 8: "short read" and EINVAL came from systems on which one read may not reach 2 GiB. Windows of a file of
     /// holes are read around the borders; one span over two requests shows that they meet.
     #[test]
     fn files_and_spans_beyond_the_limits_of_one_request() {

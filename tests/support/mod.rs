@@ -7,6 +7,7 @@ pub mod draw;
 pub mod memory;
 pub mod models;
 pub mod stream_tiny;
+pub mod streams;
 pub mod tensors;
 pub mod upstream;
 

@@ -143,6 +143,7 @@ fn spans_must_tile_the_data() {
     );
 }
 
+/// Trouble report 11: crafted offsets whose sum overflowed passed the checks.
 #[test]
 fn offsets_must_be_in_the_file() {
     let offsets = |offsets: &str| {
@@ -173,6 +174,7 @@ fn offsets_must_be_in_the_file() {
     }
 }
 
+/// Trouble report 11: crafted shapes whose product overflowed passed the checks.
 #[test]
 fn shapes_must_fit_the_span() {
     let shape = |shape: &str| {
@@ -300,6 +302,7 @@ fn what_each_returns_ends_the_pass() {
     );
 }
 
+/// Trouble report 10: `8 + length` wrapped around, and a corrupt shard overflowed the heap.
 #[test]
 fn lengths_are_checked_without_adding() {
     let check = |len: u64, file: u64| length(Path::new("dir/shard"), len.to_le_bytes(), file);
