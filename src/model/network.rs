@@ -7,8 +7,8 @@ use super::{Blueprint, Compute, Error, Layer, Residual, Sources, State};
 use crate::checkpoint::config::Config;
 use crate::checkpoint::{Checkpoint, names};
 use crate::stream::{
-    ExpertCounters, ExpertStore, Experts, PassPlan, StageId, StreamedTrunk, Trunk, TrunkCounters,
-    TrunkPlan, open_shards, trace::TraceWriter,
+    ExpertCounters, ExpertStore, Experts, Files, PassPlan, StageId, StreamedTrunk, Trunk,
+    TrunkCounters, TrunkPlan, open_shards, trace::TraceWriter,
 };
 
 /// Tokens of a prompt that go through the layers together.
@@ -118,6 +118,21 @@ impl Network {
         compute: Compute,
     ) -> Result<Self, Error> {
         let files = open_shards(checkpoint)?;
+        Self::over_files(checkpoint, files, blueprint, trunk, expert_slots, compute)
+    }
+
+    /// As [`Self::planned`], over files that are open: the shards, and a packed trunk perhaps.
+    ///
+    /// # Errors
+    /// As [`Self::planned`].
+    pub fn over_files(
+        checkpoint: &Arc<Checkpoint>,
+        files: Files,
+        blueprint: Blueprint,
+        trunk: &TrunkPlan,
+        expert_slots: usize,
+        compute: Compute,
+    ) -> Result<Self, Error> {
         let trunk = StreamedTrunk::open(
             Arc::clone(checkpoint),
             &blueprint.walk,
