@@ -218,25 +218,34 @@ impl Checkpoint {
     /// [`Error::Checkpoint`] when it is missing or of another type, [`Error::Io`] when it cannot be read.
     pub fn vector(&self, name: &str) -> Result<Vec<f32>, Error> {
         let tensor = self.tensor(name)?;
-        if !matches!(tensor.dtype, Dtype::Bf16 | Dtype::F32) {
-            let problem = format!("{name} is {}, must be BF16 or F32", tensor.dtype);
-            return Err(Error::checkpoint(self.shard_path(tensor.shard), problem));
-        }
         let mut bytes = vec![0; tensor.bytes as usize];
         self.read(tensor.shard, tensor.offset, &mut bytes)?;
-        Ok(match tensor.dtype {
+        self.widened(name, &bytes)
+    }
+
+    /// The values of a small vector whose bytes are `bytes`, wherever they were read.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] when it is missing or of another type than BF16 and F32.
+    pub fn widened(&self, name: &str, bytes: &[u8]) -> Result<Vec<f32>, Error> {
+        let tensor = self.tensor(name)?;
+        match tensor.dtype {
             Dtype::Bf16 => {
                 let (pairs, _) = bytes.as_chunks::<2>();
-                pairs
+                Ok(pairs
                     .iter()
                     .map(|&pair| f32::from_bits(u32::from(u16::from_le_bytes(pair)) << 16))
-                    .collect()
+                    .collect())
+            }
+            Dtype::F32 => {
+                let (words, _) = bytes.as_chunks::<4>();
+                Ok(words.iter().map(|&word| f32::from_le_bytes(word)).collect())
             }
             _ => {
-                let (words, _) = bytes.as_chunks::<4>();
-                words.iter().map(|&word| f32::from_le_bytes(word)).collect()
+                let problem = format!("{name} is {}, must be BF16 or F32", tensor.dtype);
+                Err(Error::checkpoint(self.shard_path(tensor.shard), problem))
             }
-        })
+        }
     }
 
     /// Fills `buf` from a shard, beginning at byte `offset` of the file.

@@ -151,6 +151,11 @@ pub fn in_layer(layer: usize, suffix: &str) -> String {
     format!("{LAYERS}{layer}.{suffix}")
 }
 
+/// Whether a name is that of a layer's tensor, whichever layer.
+pub fn is_in_layer(name: &str) -> bool {
+    name.starts_with(LAYERS)
+}
+
 /// The full name of one of the six tensors of a routed expert. `layer` and `expert` count from 0.
 pub fn expert(layer: usize, expert: usize, part: ExpertPart) -> String {
     format!("{LAYERS}{layer}.{EXPERTS}{expert}.{}", part.suffix())

@@ -1,5 +1,7 @@
 //! The flags of a memory plan, shared by every command that opens a model. Reading them; the plan is made elsewhere.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::{Exit, machine};
@@ -15,6 +17,9 @@ pub struct BudgetArgs {
     /// ultra, laptop, desktop, workstation, server, max or auto
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub preset: Preset,
+    /// Folder of a packed trunk, made by `k3 pack` or the C engine's packer (default: straight from the shards)
+    #[arg(long, value_name = "DIR")]
+    pub trunk: Option<PathBuf>,
     /// Memory for the trunk, pinned parts and ring together, in GB
     #[arg(long, value_name = "X", value_parser = gigabytes, allow_negative_numbers = true)]
     pub trunk_gb: Option<u64>,

@@ -52,7 +52,8 @@ impl Exit {
         let refused = error.is::<checkpoint::Error>()
             || error.is::<TextError>()
             || error.is::<stream::Refusal>()
-            || error.is::<stream::Garbled>();
+            || error.is::<stream::Garbled>()
+            || matches!(error.downcast_ref(), Some(stream::Error::Pack { .. }));
         match refused {
             true => Self::REFUSED,
             false => 1,
@@ -86,7 +87,17 @@ mod tests {
             path: path(),
             cause: gone(),
         };
-        let codes: [(anyhow::Error, u8); 13] = [
+        let pack = stream::Error::Pack {
+            path: path(),
+            problem: "of another model".into(),
+        };
+        let damaged = stream::Error::Damaged {
+            path: path(),
+            problem: "a byte differs".into(),
+        };
+        let codes: [(anyhow::Error, u8); 15] = [
+            (pack.into(), 2),
+            (damaged.into(), 1),
             (trace().into(), 3),
             (model::Error::from(trace()).into(), 3),
             (

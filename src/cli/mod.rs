@@ -11,6 +11,7 @@ mod machine;
 pub mod model;
 mod open;
 mod output;
+mod pack;
 mod plan;
 mod plan_report;
 mod presets;
@@ -46,6 +47,8 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Talk line by line
     Chat(chat::LineArgs),
+    /// Copy the trunk into one file, for another drive
+    Pack(pack::PackArgs),
     /// What a run would take of this machine, before it runs
     Plan(plan::PlanArgs),
     /// What every preset would take of this machine
@@ -77,6 +80,7 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
     let done = match parsed.command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Chat(arguments) => chat::run(&arguments),
+        Command::Pack(arguments) => pack::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Presets(arguments) => presets::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),

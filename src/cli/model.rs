@@ -12,7 +12,7 @@ use crate::checkpoint::{Checkpoint, demo};
 use crate::engine::ModelFacts;
 use crate::kernels::Isa;
 use crate::model::{Blueprint, Compute, Network};
-use crate::stream::{Machine, Plan, Request, TrunkPlan, plan};
+use crate::stream::{Files, Machine, Plan, Request, TrunkPlan, plan};
 use crate::text::{Effort, Tokenizer};
 
 /// A model to chat with.
@@ -75,6 +75,7 @@ pub(super) fn folder(named: Option<&Path>) -> anyhow::Result<Folder> {
 /// A chat whose every part was checked, and none loaded.
 pub struct ChatPlan {
     checkpoint: Arc<Checkpoint>,
+    files: Files,
     words: Words,
     facts: ModelFacts,
     blueprint: Blueprint,
@@ -111,8 +112,11 @@ impl ChatArgs {
             Some(name) => name.to_string_lossy().into_owned(),
             None => path.display().to_string(),
         };
+        let checkpoint = open::checkpoint(&path, config, layers)?;
+        let files = open::files(&checkpoint, self.budget.trunk.as_deref())?;
         Ok(ChatPlan {
-            checkpoint: open::checkpoint(&path, config, layers)?,
+            checkpoint,
+            files,
             words,
             facts: ModelFacts {
                 name,
@@ -139,7 +143,14 @@ impl ChatPlan {
         let compute = Compute::new(self.plan.threads, Isa::detect())?;
         let trunk = TrunkPlan::of(&self.plan, &self.blueprint.walk);
         let slots = self.plan.expert_slots;
-        let network = Network::planned(&self.checkpoint, self.blueprint, &trunk, slots, compute)?;
+        let network = Network::over_files(
+            &self.checkpoint,
+            self.files,
+            self.blueprint,
+            &trunk,
+            slots,
+            compute,
+        )?;
         let mut session =
             Session::open(network, self.words, self.request, self.system, self.history)?;
         match self.effort {

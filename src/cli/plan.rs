@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::budget::{BudgetArgs, CONTEXT};
 use super::{open, plan_report};
 use crate::model::Blueprint;
+use crate::stream::pack::Pack;
 use crate::stream::{Machine, Plan, Refusal, plan};
 
 /// Arguments of `k3 plan`.
@@ -37,6 +38,10 @@ pub fn run(arguments: &PlanArgs) -> anyhow::Result<()> {
     let request = arguments.budget.request(&config, CONTEXT)?;
     let layers = config.layers();
     let checkpoint = open::checkpoint(&arguments.model, config, layers)?;
+    // A pack changes what is read from where, not how much.
+    if let Some(trunk) = &arguments.budget.trunk {
+        Pack::open(trunk, &checkpoint)?;
+    }
     let shape = Blueprint::new(checkpoint.config().clone(), layers).shape();
     let (made, refusal) = parts(plan(&shape, &request, &Machine::detect()?));
     for notice in &made.notices {

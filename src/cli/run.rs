@@ -20,7 +20,7 @@ use crate::checkpoint::{Checkpoint, Config};
 use crate::kernels::Isa;
 use crate::model::{Blueprint, Compute, Network, PREFILL_CHUNK};
 use crate::stream::trace::TraceWriter;
-use crate::stream::{Plan, TrunkPlan};
+use crate::stream::{Files, Plan, TrunkPlan};
 use crate::text::Names;
 
 /// Arguments of `k3 run`.
@@ -93,6 +93,7 @@ const LONGEST_CONTEXT: usize = 1 << 20;
 /// Everything that was refused or accepted before a weight is read.
 struct Checked {
     checkpoint: Arc<Checkpoint>,
+    files: Files,
     /// Where the prompt is text.
     words: Option<Words>,
     prompt: Vec<u32>,
@@ -128,8 +129,9 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     let shape = checked.blueprint.shape();
     let trunk = TrunkPlan::of(&plan, &checked.blueprint.walk);
     let compute = Compute::new(plan.threads, Isa::detect())?;
-    let mut network = Network::planned(
+    let mut network = Network::over_files(
         &checkpoint,
+        checked.files,
         checked.blueprint,
         &trunk,
         plan.expert_slots,
@@ -192,7 +194,7 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
 }
 
 /// Set by the first SIGINT or SIGTERM, which stop the run at the next layer; a second one ends the program at once.
-fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+pub(super) fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))?;
@@ -253,10 +255,12 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
         .map(TraceWriter::create)
         .transpose()?;
     let checkpoint = open::checkpoint(&folder, config, layers)?;
+    let files = open::files(&checkpoint, arguments.budget.trunk.as_deref())?;
     let blueprint = Blueprint::new(checkpoint.config().clone(), layers);
     let plan = model::planned(&blueprint, &request)?;
     Ok(Checked {
         checkpoint,
+        files,
         words,
         prompt,
         stop_ids,

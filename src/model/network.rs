@@ -7,8 +7,9 @@ use super::{Blueprint, Compute, Error, Layer, Residual, Sources, State};
 use crate::checkpoint::config::Config;
 use crate::checkpoint::{Checkpoint, names};
 use crate::stream::{
-    Closed, Error as StreamError, ExpertCounters, ExpertStore, Experts, PassPlan, Plan, Shape,
-    StageId, StreamedTrunk, Trunk, TrunkCounters, TrunkPlan, Walk, open_shards, trace::TraceWriter,
+    Closed, Error as StreamError, ExpertCounters, ExpertStore, Experts, Files, PassPlan, Plan,
+    Shape, StageId, StreamedTrunk, Trunk, TrunkCounters, TrunkPlan, Walk, open_shards,
+    trace::TraceWriter,
 };
 
 /// Tokens of a prompt that go through the layers together.
@@ -82,6 +83,7 @@ impl Pass {
 /// What another plan's sources are made from.
 struct Origin {
     checkpoint: Arc<Checkpoint>,
+    files: Files,
     walk: Walk,
     shape: Shape,
     trunk: TrunkPlan,
@@ -94,7 +96,7 @@ type Opened = (Box<dyn Trunk>, Box<dyn Experts>);
 impl Origin {
     /// Trunk and experts by this plan, over the same files.
     fn open(&self) -> Result<Opened, Error> {
-        let files = open_shards(&self.checkpoint)?;
+        let files = Arc::clone(&self.files);
         let checkpoint = || Arc::clone(&self.checkpoint);
         let trunk = StreamedTrunk::open(checkpoint(), &self.walk, &self.trunk, Arc::clone(&files))?;
         let experts = ExpertStore::new(checkpoint(), files, self.expert_slots, trunk.gate())?;
@@ -149,8 +151,25 @@ impl Network {
         expert_slots: usize,
         compute: Compute,
     ) -> Result<Self, Error> {
+        let files = open_shards(checkpoint)?;
+        Self::over_files(checkpoint, files, blueprint, trunk, expert_slots, compute)
+    }
+
+    /// As [`Self::planned`], over files that are open: the shards, and a packed trunk perhaps.
+    ///
+    /// # Errors
+    /// As [`Self::planned`].
+    pub fn over_files(
+        checkpoint: &Arc<Checkpoint>,
+        files: Files,
+        blueprint: Blueprint,
+        trunk: &TrunkPlan,
+        expert_slots: usize,
+        compute: Compute,
+    ) -> Result<Self, Error> {
         let origin = Origin {
             checkpoint: Arc::clone(checkpoint),
+            files,
             walk: blueprint.walk.clone(),
             shape: blueprint.shape(),
             trunk: trunk.clone(),

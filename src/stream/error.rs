@@ -80,12 +80,53 @@ pub enum Error {
     /// The last change of the plan failed, and the one before could not be had back.
     #[error("the model is closed: no plan could be kept; choose a smaller preset")]
     Closed,
+    /// A packed trunk that cannot be used or written.
+    #[error("{}: {problem}", path.display())]
+    Pack {
+        /// The folder or the file of it that is at fault.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// A packed trunk whose bytes are not what they were.
+    #[error("{}: {problem}; delete the pack and run k3 pack again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where, and what was compared.
+        problem: String,
+    },
+    /// A packed trunk that the system does not let us write.
+    #[error("{}: cannot {action}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What was being done, as a verb phrase.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A source that holds its weights itself lacks one.
     #[error("there is no tensor {0}")]
     NoTensor(String),
 }
 
 impl Error {
+    pub(super) fn pack(path: &Path, problem: impl Into<String>) -> Self {
+        Self::Pack {
+            path: path.to_owned(),
+            problem: problem.into(),
+        }
+    }
+
+    pub(super) fn write(path: &Path, action: &'static str, source: io::Error) -> Self {
+        Self::Write {
+            path: path.to_owned(),
+            action,
+            source,
+        }
+    }
+
     pub(super) fn read(path: &Path, offset: u64, bytes: usize, source: io::Error) -> Self {
         Self::Read {
             path: path.to_owned(),

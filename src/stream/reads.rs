@@ -1,12 +1,12 @@
 //! What has to be read for a segment, and where each of its runs stands in the buffer then.
 
-use super::{BLOCK, Error, ReadAt, Segment, Walk, read_span, span_capacity};
+use super::{BLOCK, Error, OpenFiles, ReadAt, Segment, Walk, read_span, span_capacity};
 use crate::checkpoint::Checkpoint;
 
-/// One contiguous stretch of a shard.
+/// One contiguous stretch of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Extent {
-    shard: u16,
+    file: usize,
     offset: u64,
     len: usize,
     /// Where its blocks begin in the buffer, a multiple of [`BLOCK`].
@@ -33,16 +33,21 @@ pub(super) struct SegmentReads {
 }
 
 impl SegmentReads {
-    /// Where the segment's runs are in a checkpoint.
+    /// Where the segment's runs are, in shards or pack.
     ///
     /// # Errors
     /// A tensor is missing.
-    pub fn new(segment: &Segment, walk: &Walk, checkpoint: &Checkpoint) -> Result<Self, Error> {
+    pub fn new(
+        segment: &Segment,
+        walk: &Walk,
+        checkpoint: &Checkpoint,
+        files: &OpenFiles,
+    ) -> Result<Self, Error> {
         let mut extents: Vec<Extent> = Vec::new();
         let mut places = Vec::with_capacity(segment.len());
         for run in segment {
             let tensor = walk.tensor(run);
-            let on_disk = checkpoint.tensor(&tensor.name)?;
+            let on_disk = files.place(checkpoint, &tensor.name)?;
             let row_bytes = 2 * tensor.columns;
             let offset = on_disk.offset + (run.rows.start * row_bytes) as u64;
             let len = run.rows.len() * row_bytes;
@@ -50,7 +55,7 @@ impl SegmentReads {
             match extents.last_mut() {
                 // A neighbour on disk: read together with the run before it.
                 Some(last)
-                    if last.shard == on_disk.shard && last.offset + last.len as u64 == offset =>
+                    if last.file == on_disk.file && last.offset + last.len as u64 == offset =>
                 {
                     places.push(Place {
                         extent: count - 1,
@@ -66,7 +71,7 @@ impl SegmentReads {
                         len,
                     });
                     extents.push(Extent {
-                        shard: on_disk.shard,
+                        file: on_disk.file,
                         offset,
                         len,
                         at: 0,
@@ -91,12 +96,12 @@ impl SegmentReads {
     /// Reads all of it into `buffer`. Gives the padding in front of each extent, for [`Self::run`].
     ///
     /// # Errors
-    /// The first read that fails, with the shard it was of and the offset.
+    /// The first read that fails, with the file it was of and the offset.
     pub fn read(&self, files: &[Box<dyn ReadAt>], buffer: &mut [u8]) -> Result<Vec<usize>, Error> {
         self.extents
             .iter()
             .map(|extent| {
-                let file = files[usize::from(extent.shard)].as_ref();
+                let file = files[extent.file].as_ref();
                 let end = extent.at + span_capacity(extent.len);
                 read_span(file, extent.offset, extent.len, &mut buffer[extent.at..end])
                     .map_err(|cause| Error::read(file.path(), extent.offset, extent.len, cause))

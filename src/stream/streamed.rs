@@ -54,6 +54,7 @@ struct Pinned {
 /// The trunk of a checkpoint, streamed by a plan.
 pub struct StreamedTrunk {
     checkpoint: Arc<Checkpoint>,
+    files: Files,
     segments: Vec<Segment>,
     reads: Arc<Vec<SegmentReads>>,
     pinned: Vec<Option<Pinned>>,
@@ -79,7 +80,7 @@ pub struct StreamedTrunk {
 }
 
 impl StreamedTrunk {
-    /// Loads what is pinned and starts the ring, over the shards' files in order.
+    /// Loads what is pinned and starts the ring, over the open shards and the pack if there is one.
     ///
     /// # Errors
     /// A tensor is missing, a shard cannot be read, or there is no memory.
@@ -93,7 +94,7 @@ impl StreamedTrunk {
         debug_assert_eq!(segments.len(), plan.pinned.len());
         let reads = segments
             .iter()
-            .map(|segment| SegmentReads::new(segment, walk, &checkpoint))
+            .map(|segment| SegmentReads::new(segment, walk, &checkpoint, &files))
             .collect::<Result<Vec<_>, _>>()?;
         let reads = Arc::new(reads);
         let pinned = load(&reads, &plan.pinned, &files)?;
@@ -117,7 +118,7 @@ impl StreamedTrunk {
         let ring = match capacity {
             None => None,
             Some(capacity) => Some(Ring::new(
-                files,
+                Arc::clone(&files),
                 Arc::clone(&reads),
                 plan.ring_slots.max(1),
                 capacity,
@@ -127,6 +128,7 @@ impl StreamedTrunk {
         let embedding_row = vec![0; 2 * checkpoint.config().hidden];
         Ok(Self {
             checkpoint,
+            files,
             segments,
             reads,
             pinned,
@@ -146,9 +148,10 @@ impl StreamedTrunk {
         })
     }
 
-    /// What lets expert reads on the same drive go first.
+    /// What lets expert reads go first, unless a pack on another drive keeps the trunk out of their way.
     pub fn gate(&self) -> Option<Gate> {
-        self.ring.as_ref().map(Ring::gate)
+        let ring = self.ring.as_ref();
+        ring.filter(|_| !self.files.pack_is_apart()).map(Ring::gate)
     }
 
     fn release(&mut self) {
@@ -199,7 +202,7 @@ fn load(
 
 impl Trunk for StreamedTrunk {
     fn vector(&mut self, name: &str) -> Result<Vec<f32>, Error> {
-        Ok(self.checkpoint.vector(name)?)
+        self.files.vector(&self.checkpoint, name)
     }
 
     fn embedding(&mut self, id: u32, row: &mut [f32]) -> Result<(), Error> {
