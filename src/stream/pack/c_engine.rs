@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::{BIN, agree, bin_len, json};
 use crate::checkpoint::{Checkpoint, names};
-use crate::stream::{Error, files};
+use crate::stream::{Error, ReadAt, files};
 
 /// Its name in the folder.
 pub(super) const FILE: &str = "trunk.json";
@@ -87,6 +87,7 @@ pub(super) fn offsets(dir: &Path, checkpoint: &Checkpoint) -> Result<HashMap<Str
     let wrong = |problem: String| Err(Error::pack(&path, problem));
     let manifest: Manifest = json(&path)?;
     let len = bin_len(dir)?;
+    let bin = files::open(&dir.join(BIN))?;
     if manifest.layers.is_empty() {
         return wrong("it has no layers".into());
     }
@@ -133,7 +134,7 @@ pub(super) fn offsets(dir: &Path, checkpoint: &Checkpoint) -> Result<HashMap<Str
             )?;
             offsets.insert(name.clone(), run.file_off + part.off);
         }
-        recognise(dir, checkpoint, number, &offsets)?;
+        recognise(bin.as_ref(), &path, checkpoint, number, &offsets)?;
     }
     Ok(offsets)
 }
@@ -141,7 +142,8 @@ pub(super) fn offsets(dir: &Path, checkpoint: &Checkpoint) -> Result<HashMap<Str
 /// Such a manifest does not say which checkpoint it is of, and a tuned model has the same shapes: so one small vector a
 /// layer is compared with the shards.
 fn recognise(
-    dir: &Path,
+    bin: &dyn ReadAt,
+    manifest: &Path,
     checkpoint: &Checkpoint,
     layer: usize,
     offsets: &HashMap<String, u64>,
@@ -149,11 +151,10 @@ fn recognise(
     let name = names::in_layer(layer, names::INPUT_NORM);
     let Some(&offset) = offsets.get(&name) else {
         let problem = format!("{name} is missing");
-        return Err(Error::pack(&dir.join(FILE), problem));
+        return Err(Error::pack(manifest, problem));
     };
     let tensor = checkpoint.tensor(&name)?;
-    let bin = files::open(&dir.join(BIN))?;
-    let packed = files::read(bin.as_ref(), offset, tensor.bytes as usize)?;
+    let packed = files::read(bin, offset, tensor.bytes as usize)?;
     let mut original = vec![0; packed.len()];
     checkpoint.read(tensor.shard, tensor.offset, &mut original)?;
     if packed == original {
@@ -163,5 +164,5 @@ fn recognise(
         "{name} is not what {} has: it is the pack of another model, or damaged",
         checkpoint.dir().display()
     );
-    Err(Error::pack(&dir.join(BIN), problem))
+    Err(Error::pack(bin.path(), problem))
 }
