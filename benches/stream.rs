@@ -44,19 +44,14 @@ fn main() -> Result<()> {
     );
     overlap(dir.path(), shape.walk())?;
     println!("\npeak memory, MB: predicted, measured, off");
-    for (trunk, cache) in [0, 5, 10, 20, 40, 60, 80, 100].map(|percent| {
-        (
-            shape.walk() / 100 * percent,
-            shape.experts * shape.expert_stride() / 100 * percent,
-        )
-    }) {
-        // At the end everything, to the byte.
-        let all = trunk / 100 == shape.walk() / 10_000;
-        let (trunk, cache) = if all {
-            (u64::MAX, u64::MAX)
-        } else {
-            (trunk, cache)
-        };
+    let experts = shape.experts * shape.expert_stride();
+    let part = |percent| (shape.walk() / 100 * percent, experts / 100 * percent);
+    let all = (u64::MAX, u64::MAX);
+    for (trunk, cache) in [0, 5, 10, 20, 40, 60, 80]
+        .map(part)
+        .into_iter()
+        .chain([all])
+    {
         let status = Command::new(std::env::current_exe()?)
             .env(CHILD[0], dir.path())
             .env(CHILD[1], trunk.to_string())
@@ -122,7 +117,7 @@ fn decode(network: &mut Network) -> Result<(f64, f64)> {
         network.feed(&mut state, &[7], Want::Last)?;
     }
     let seconds = start.elapsed().as_secs_f64();
-    // What was read ahead before the clock started is made up for by nothing being read ahead at the end: at most a ring.
+    // What was read ahead before the clock started, at most a ring, is in neither figure.
     let bytes = network.trunk_counters().bytes_read - before;
     let each = |total: f64| total / TOKENS as f64;
     Ok((each(seconds), each(bytes as f64)))

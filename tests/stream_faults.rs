@@ -218,7 +218,7 @@ fn a_stalled_trunk_read_holds_up_no_other_slot_and_ends_when_it_comes() {
     let (mut network, handles) = streaming(&model, 4);
     let (first, second) = (Gate::new(), Gate::new());
     let (shard, place) = model.place(names[at]);
-    // Every segment is at most 4,096 bytes: the next matrix is begun by another slot.
+    // The segment behind it is read by another slot.
     let (next_shard, next_place) = segment_after(&model, names[at]);
     handles[shard].fail(
         When::Within(place..place + 1),
@@ -256,7 +256,7 @@ fn segment_after(model: &Streaming, name: &str) -> (usize, u64) {
 }
 
 #[test]
-fn a_stalled_expert_ends_when_it_comes_and_dropping_waits_for_it() {
+fn stalled_experts_are_waited_for_and_change_nothing() {
     let model = Streaming::small();
     let want = model.plainest(TOKENS);
     let (mut network, handles) = streaming(&model, 4);
