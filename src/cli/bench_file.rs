@@ -8,6 +8,7 @@ use anyhow::Context as _;
 
 use super::exit::Exit;
 use crate::stream::DirectFile;
+use crate::stream::pack::space;
 
 /// A smaller file is over before the drive is up to speed.
 const SMALLEST: u64 = 64 << 20;
@@ -64,7 +65,7 @@ impl BenchFile {
     /// Makes a file of `bytes` bytes. It loses its name at once, so that it is gone with this process however that
     /// ends. The bytes look random, so that no file system can pack them.
     fn make(folder: &Path, bytes: u64) -> anyhow::Result<Self> {
-        if let Some(free) = free_bytes(folder).filter(|&free| free < bytes + bytes / 8) {
+        if let Some(free) = space::free(folder).filter(|&free| free < bytes + bytes / 8) {
             return Err(Exit::Refused(format!(
                 "{}: holds no file of {} MB or more to measure with, and with {:.2} GB free no room to make one of \
                  {:.2} GB; give a large file",
@@ -140,19 +141,6 @@ fn is_mostly_holes(meta: &Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_mostly_holes(_: &Metadata) -> bool {
     false
-}
-
-/// Bytes that this user may still write in the folder.
-#[cfg(unix)]
-fn free_bytes(folder: &Path) -> Option<u64> {
-    let stat = rustix::fs::statvfs(folder).ok()?;
-    stat.f_bavail.checked_mul(stat.f_frsize)
-}
-
-/// The system does not say; a full drive is then an error of writing.
-#[cfg(not(unix))]
-fn free_bytes(_: &Path) -> Option<u64> {
-    None
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod c_engine;
 mod check;
 mod manifest;
 mod segments;
-mod space;
+pub(crate) mod space;
 mod write;
 
 use std::collections::HashMap;

@@ -31,14 +31,14 @@ fn compare(dir: &Path, need: u64, free: Option<u64>) -> Result<(), Error> {
 
 /// Bytes that this user may still write in the folder.
 #[cfg(unix)]
-fn free(dir: &Path) -> Option<u64> {
+pub(crate) fn free(dir: &Path) -> Option<u64> {
     let stat = rustix::fs::statvfs(dir).ok()?;
     stat.f_bavail.checked_mul(stat.f_frsize)
 }
 
 /// The system does not say; a full drive is then an error of writing.
 #[cfg(not(unix))]
-fn free(_: &Path) -> Option<u64> {
+pub(crate) fn free(_: &Path) -> Option<u64> {
     None
 }
 
