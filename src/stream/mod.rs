@@ -24,6 +24,7 @@ mod policy;
 mod preset;
 mod reads;
 mod refusal;
+mod retry;
 mod ring;
 mod shape;
 pub mod simulate;

@@ -11,10 +11,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::reads::SegmentReads;
+use super::retry::retried;
 use super::{Buffer, Error, Files, ReadAt};
-
-/// How often a read is tried before it fails the pass.
-const ATTEMPTS: usize = 3;
 
 /// What a slot of the ring is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -310,11 +308,5 @@ pub(super) fn attempt(
     files: &[Box<dyn ReadAt>],
     buffer: &mut [u8],
 ) -> Result<Vec<usize>, Error> {
-    let mut tried = 1;
-    loop {
-        match reads.read(files, buffer) {
-            Err(_) if tried < ATTEMPTS => tried += 1,
-            done => return done,
-        }
-    }
+    retried(|| reads.read(files, buffer))
 }

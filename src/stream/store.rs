@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
+use super::retry::retried;
 use super::{
     BLOCK, Buffer, Error, ExpertCounters, ExpertWeights, Experts, Files, Gate, Policy, Wanted,
     read_span, span_capacity,
@@ -16,8 +17,6 @@ use super::{
 use crate::checkpoint::names::ExpertPart;
 use crate::checkpoint::{Checkpoint, ExpertAt, ExpertPlace};
 
-/// How often an expert's read is tried before it counts as a drop.
-const ATTEMPTS: usize = 3;
 /// Readers, and so reads in flight at most.
 const READERS: usize = 8;
 
@@ -293,13 +292,7 @@ fn read_jobs(shared: &Shared, to_do: &Receiver<Job>, tell: &Sender<Done>) {
     {
         let _first = shared.gate.as_ref().map(Gate::enter);
         let read = catch_unwind(AssertUnwindSafe(|| {
-            let mut tried = 1;
-            loop {
-                match read_expert(shared, place, buffer.as_mut_slice()) {
-                    Err(_) if tried < ATTEMPTS => tried += 1,
-                    done => return done,
-                }
-            }
+            retried(|| read_expert(shared, place, buffer.as_mut_slice()))
         }))
         .unwrap_or(Err(Error::ReaderFailed));
         if tell.send(Done { slot, buffer, read }).is_err() {
