@@ -261,3 +261,81 @@ fn another_plan_in_the_middle_of_a_text() {
         );
     }
 }
+
+#[test]
+fn a_draft_of_which_only_the_first_tokens_stand() {
+    for model in models() {
+        let want = plainest(&model);
+        let mut network = model.network(2, Isa::detect());
+        for stand in 0..=5 {
+            let mut state = network.new_state(model.prompt.len()).unwrap();
+            let (first, rest) = model.prompt.split_at(62);
+            network.feed(&mut state, first, Want::Nothing).unwrap();
+            // The rest of the draft is another text than the prompt's.
+            let mut guess = rest[..5].to_vec();
+            guess[stand..].reverse();
+            let mut pass = network.begin_draft(&mut state, &guess).unwrap();
+            while !network.advance(&mut pass, &mut state).unwrap() {}
+            let (logits, draft) = network.finish_draft(pass, &state).unwrap();
+            assert!(!state.is_whole(), "until it is known what stands");
+            for (at, row) in logits.rows().take(stand).enumerate() {
+                assert_eq!(bits(row), want.logits[62 + at], "{} {stand}", model.name);
+            }
+            network.commit(draft, &mut state, stand).unwrap();
+            assert_eq!(state.positions(), 62 + stand);
+            let last = network
+                .feed(&mut state, &rest[stand..], Want::Last)
+                .unwrap();
+            assert_eq!(Some(&bits(last.values())), want.logits.last());
+            assert!(state_bits(&state) == want.state, "{} {stand}", model.name);
+        }
+    }
+}
+
+#[test]
+fn what_was_no_draft_cannot_be_taken_back() {
+    let model = &models()[0];
+    let mut network = model.network(1, Isa::detect());
+    let mut state = network.new_state(8).unwrap();
+    let pass = |network: &mut k3::model::Network, state: &mut k3::model::State| {
+        let mut pass = network.begin(state, &model.prompt[..3], Want::All).unwrap();
+        while !network.advance(&mut pass, state).unwrap() {}
+        network.finish_draft(pass, state).unwrap().1
+    };
+    let draft = pass(&mut network, &mut state);
+    assert!(network.commit(draft, &mut state, 2).is_err());
+    let mut state = network.new_state(8).unwrap();
+    let draft = pass(&mut network, &mut state);
+    assert!(network.commit(draft, &mut state, 4).is_err());
+}
+
+#[test]
+fn going_back_to_a_kept_state() {
+    for model in models() {
+        let want = plainest(&model);
+        let mut network = model.network(2, Isa::detect());
+        let mut state = network.new_state(model.prompt.len()).unwrap();
+        let (first, rest) = model.prompt.split_at(30);
+        network.feed(&mut state, first, Want::Nothing).unwrap();
+        let kept = state.keep().unwrap();
+        let other: Vec<u32> = rest.iter().rev().copied().collect();
+        network
+            .feed(&mut state, &other[..9], Want::Nothing)
+            .unwrap();
+        // From the middle of a pass as well: the state is torn, and whole again.
+        let mut pass = network
+            .begin(&mut state, &other[9..12], Want::Nothing)
+            .unwrap();
+        network.advance(&mut pass, &mut state).unwrap();
+        assert!(state.keep().is_err(), "a torn state cannot be kept");
+        state.return_to(&kept).unwrap();
+        let logits = network.feed(&mut state, rest, Want::All).unwrap();
+        let rows: Vec<_> = logits.rows().map(bits).collect();
+        assert!(rows == want.logits[30..], "{}", model.name);
+        assert!(state_bits(&state) == want.state, "{}", model.name);
+
+        let mut fresh = network.new_state(model.prompt.len()).unwrap();
+        assert!(fresh.return_to(&kept).is_err(), "it lies ahead");
+        assert_eq!(fresh.positions(), 0);
+    }
+}

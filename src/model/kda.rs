@@ -20,6 +20,18 @@ pub struct KdaStages {
     output: StageId,
 }
 
+/// All that a layer's state takes in from some tokens. The state cannot be rolled back, so while it is not known how many of
+/// the tokens stand, this is kept and the state is not moved.
+#[derive(Clone, Debug)]
+pub struct KdaInputs {
+    /// Raw inputs of the convolutions of q, k and v, [tokens][width] each.
+    qkv: [Vec<f32>; 3],
+    /// The decay's inputs, [tokens][width].
+    z: Vec<f32>,
+    /// How strongly each head writes, before its sigmoid, [tokens][heads].
+    beta: Vec<f32>,
+}
+
 /// One KDA layer: its small weights.
 pub struct Kda {
     stages: KdaStages,
@@ -98,7 +110,8 @@ impl Kda {
         })
     }
 
-    /// Feeds `x`, [tokens][hidden] and already normalised, through the layer and moves `state` on.
+    /// Feeds `x`, [tokens][hidden] and already normalised, through the layer and moves `state` on. With a `draft` the
+    /// state stays as it is, and what would have moved it is appended there.
     ///
     /// # Errors
     /// The trunk fails; the state is torn then.
@@ -108,14 +121,12 @@ impl Kda {
         sources: &mut Sources<'_>,
         state: &mut KdaState,
         x: &[f32],
+        draft: Option<&mut Vec<KdaInputs>>,
     ) -> Result<Vec<f32>, Error> {
         let KdaShape {
-            heads,
-            head_dim,
-            gate_lower_bound,
-            ..
+            heads, head_dim, ..
         } = self.shape;
-        let (isa, width) = (compute.isa, self.shape.width());
+        let width = self.shape.width();
         let tokens = x.len() / self.hidden;
         let zeros = |n: usize| vec![0.0f32; tokens * n];
         let (mut q, mut k, mut v, mut g) = (zeros(width), zeros(width), zeros(width), zeros(width));
@@ -135,8 +146,62 @@ impl Kda {
             &mut [&mut z],
         )?;
 
-        [&mut q, &mut k, &mut v]
-            .into_par_iter()
+        let inputs = KdaInputs {
+            qkv: [q, k, v],
+            z,
+            beta,
+        };
+        let mut gated = match draft {
+            None => self.recur(compute, state, inputs),
+            Some(draft) => {
+                draft.push(inputs.clone());
+                self.recur(compute, &mut state.clone(), inputs)
+            }
+        };
+        kernels::gate(compute.isa, &mut gated, &g);
+        let mut y = vec![0.0; x.len()];
+        compute.products(
+            sources.trunk,
+            self.stages.output,
+            width,
+            &gated,
+            &mut [&mut y],
+        )?;
+        Ok(y)
+    }
+
+    /// Moves `state` on by the first `tokens` of a draft, exactly as [`Self::forward`] would have.
+    pub fn commit(
+        &self,
+        compute: &Compute,
+        state: &mut KdaState,
+        mut inputs: KdaInputs,
+        tokens: usize,
+    ) {
+        let (width, heads) = (self.shape.width(), self.shape.heads);
+        inputs
+            .qkv
+            .iter_mut()
+            .for_each(|x| x.truncate(tokens * width));
+        inputs.z.truncate(tokens * width);
+        inputs.beta.truncate(tokens * heads);
+        if tokens > 0 {
+            self.recur(compute, state, inputs);
+        }
+    }
+
+    /// Convolution and delta rule, token by token. Gives what the heads read, normalised, [tokens][width].
+    fn recur(&self, compute: &Compute, state: &mut KdaState, inputs: KdaInputs) -> Vec<f32> {
+        let KdaShape {
+            heads,
+            head_dim,
+            gate_lower_bound,
+            ..
+        } = self.shape;
+        let (isa, width) = (compute.isa, self.shape.width());
+        let KdaInputs { mut qkv, z, beta } = inputs;
+        let tokens = z.len() / width;
+        qkv.par_iter_mut()
             .zip(&self.taps)
             .zip(&mut state.history)
             .for_each(|((x, taps), history)| {
@@ -144,9 +209,10 @@ impl Kda {
                     kernels::short_conv(isa, taps, history, x);
                 }
             });
+        let [q, k, v] = qkv;
 
         // Heads are independent; each walks its tokens in order. `out` is [heads][tokens][head_dim].
-        let mut out = zeros(width);
+        let mut out = vec![0.0; tokens * width];
         let scale = 1.0 / (head_dim as f32).sqrt();
         out.par_chunks_mut(tokens * head_dim)
             .zip(state.recurrent.par_chunks_mut(head_dim * head_dim))
@@ -172,18 +238,7 @@ impl Kda {
                     kernels::rms_norm(isa, &read, &self.out_norm, self.eps, out);
                 }
             });
-
-        let mut gated = by_token(&out, tokens, head_dim);
-        kernels::gate(isa, &mut gated, &g);
-        let mut y = vec![0.0; x.len()];
-        compute.products(
-            sources.trunk,
-            self.stages.output,
-            width,
-            &gated,
-            &mut [&mut y],
-        )?;
-        Ok(y)
+        by_token(&out, tokens, head_dim)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One decoder layer: attention and feed-forward, each behind a norm and an attention residual.
 
 use super::dense::{Dense, DenseStages};
-use super::kda::{Kda, KdaStages};
+use super::kda::{Kda, KdaInputs, KdaStages};
 use super::mla::{Mla, MlaStages};
 use super::moe::{Moe, MoeStages};
 use super::residual::{Residual, norm_rows, vector};
@@ -114,7 +114,8 @@ impl Layer {
 
     /// Moves the residual stream, [tokens][hidden], through the layer. `blocks` are the snapshots of the stream at
     /// earlier block borders, oldest first; at a border one is added, and the stream starts anew from the attention's
-    /// output. Gives the experts that each token chose, best first; nothing of a dense layer.
+    /// output. Gives the experts that each token chose, best first; nothing of a dense layer. With a `draft` a recurrent
+    /// state is not moved, see [`Kda::forward`].
     ///
     /// # Errors
     /// Trunk or experts fail; the state is torn then.
@@ -126,6 +127,7 @@ impl Layer {
         state: &mut LayerState,
         blocks: &mut Vec<Vec<f32>>,
         stream: &mut Vec<f32>,
+        draft: Option<&mut Vec<KdaInputs>>,
     ) -> Result<Vec<Vec<Choice>>, Error> {
         let mut x = match blocks.is_empty() {
             true => stream.clone(),
@@ -139,7 +141,7 @@ impl Layer {
         x = norm_rows(compute, &x, &self.input_norm, config.norm_eps);
         let attended = match (&self.attention, state) {
             (Attend::Kda(kda), LayerState::Kda(state)) => {
-                kda.forward(compute, sources, state, &x)?
+                kda.forward(compute, sources, state, &x, draft)?
             }
             (Attend::Mla(mla), LayerState::Mla(cache)) => {
                 mla.forward(compute, sources, cache, &x)?
@@ -163,5 +165,13 @@ impl Layer {
         };
         kernels::add(compute.isa, stream, &output);
         Ok(choices)
+    }
+
+    /// What moves the layer's state if it is recurrent.
+    pub fn recurrent(&self) -> Option<&Kda> {
+        match &self.attention {
+            Attend::Kda(kda) => Some(kda),
+            Attend::Mla(_) => None,
+        }
     }
 }

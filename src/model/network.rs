@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::kda::KdaInputs;
 use super::residual::{norm_rows, vector};
-use super::{Blueprint, Compute, Error, Layer, Residual, Sources, State};
+use super::{Blueprint, Compute, Error, Layer, LayerState, Residual, Sources, State};
 use crate::checkpoint::config::Config;
 use crate::checkpoint::{Checkpoint, names};
 use crate::stream::{
@@ -61,6 +62,16 @@ pub struct Pass {
     stream: Vec<f32>,
     /// Its snapshots at block borders; they live within a pass only.
     blocks: Vec<Vec<f32>>,
+    /// What the recurrent layers took in, if it is not known yet how many of the tokens stand.
+    draft: Option<Vec<KdaInputs>>,
+}
+
+/// Tokens that are through the layers and of which some may be taken back: see [`Network::begin_draft`].
+#[derive(Debug)]
+pub struct Draft {
+    tokens: usize,
+    /// Of each recurrent layer; none of a pass that has moved them itself.
+    inputs: Option<Vec<KdaInputs>>,
 }
 
 impl Pass {
@@ -398,6 +409,20 @@ impl Network {
             layer: 0,
             stream,
             blocks: Vec::new(),
+            draft: None,
+        })
+    }
+
+    /// Starts a pass over tokens of which only the first may turn out to be right: the recurrent states are not moved until
+    /// [`Self::commit`] says by how many. It is ended by [`Self::finish_draft`].
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    pub fn begin_draft(&mut self, state: &mut State, ids: &[u32]) -> Result<Pass, Error> {
+        let pass = self.begin(state, ids, Want::All)?;
+        Ok(Pass {
+            draft: Some(Vec::new()),
+            ..pass
         })
     }
 
@@ -436,6 +461,7 @@ impl Network {
                 state,
                 &mut pass.blocks,
                 &mut pass.stream,
+                pass.draft.as_mut(),
             )
         })?;
         if let Some(trace) = trace {
@@ -452,7 +478,22 @@ impl Network {
     ///
     /// # Errors
     /// A layer is missing ([`Error::Torn`]), the head cannot be read, or a logit is not finite.
-    pub fn finish(&mut self, mut pass: Pass, state: &mut State) -> Result<Logits, Error> {
+    pub fn finish(&mut self, pass: Pass, state: &mut State) -> Result<Logits, Error> {
+        let tokens = pass.tokens;
+        let (logits, draft) = self.finish_draft(pass, state)?;
+        self.commit(draft, state, tokens)?;
+        Ok(logits)
+    }
+
+    /// Ends a pass that is through all layers and gives its logits. The state stays torn until [`Self::commit`].
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn finish_draft(
+        &mut self,
+        mut pass: Pass,
+        state: &State,
+    ) -> Result<(Logits, Draft), Error> {
         if pass.layer < self.layers.len() {
             return Err(Error::Torn);
         }
@@ -490,7 +531,37 @@ impl Network {
                 position: before + skipped + bad / vocab,
             });
         }
-        state.mend(pass.tokens);
-        Ok(Logits { vocab, values })
+        let draft = Draft {
+            tokens: pass.tokens,
+            inputs: pass.draft,
+        };
+        Ok((Logits { vocab, values }, draft))
+    }
+
+    /// Moves `state` on by the first `stand` tokens of a draft; it is what feeding these alone would have made it, bit for
+    /// bit, and whole again. Nothing is read for it.
+    ///
+    /// # Errors
+    /// More tokens than the draft has, fewer than all of a pass that was no draft, or a state of another model.
+    pub fn commit(&self, draft: Draft, state: &mut State, stand: usize) -> Result<(), Error> {
+        if stand > draft.tokens || draft.inputs.is_none() && stand < draft.tokens {
+            return Err(Error::Torn);
+        }
+        if stand < draft.tokens {
+            state.forget(draft.tokens - stand);
+        }
+        let recurrent = self.layers.iter().map(Layer::recurrent);
+        let moved = recurrent
+            .zip(&mut state.layers)
+            .filter_map(|(kda, state)| Some((kda?, state)));
+        for ((kda, state), inputs) in moved.zip(draft.inputs.unwrap_or_default()) {
+            let LayerState::Kda(state) = state else {
+                return Err(Error::Torn);
+            };
+            let compute = &self.compute;
+            compute.run(|| kda.commit(compute, state, inputs, stand));
+        }
+        state.mend(stand);
+        Ok(())
     }
 }

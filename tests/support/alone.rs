@@ -73,7 +73,7 @@ impl Alone {
         self.run(
             &walk,
             |trunk| Kda::load(stages, &self.config, self.layer, trunk).unwrap(),
-            |kda, sources| kda.forward(&self.compute, sources, state, x).unwrap(),
+            |kda, sources| kda.forward(&self.compute, sources, state, x, None).unwrap(),
         )
     }
 
@@ -119,7 +119,7 @@ impl Alone {
             |trunk| Layer::load(stages, &self.config, self.layer, trunk).unwrap(),
             |layer, sources| {
                 let (compute, config) = (&self.compute, &self.config);
-                layer.forward(compute, sources, config, state, blocks, stream)
+                layer.forward(compute, sources, config, state, blocks, stream, None)
             },
         )
         .unwrap();
