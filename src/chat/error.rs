@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::SamplingError;
 use crate::model;
 use crate::stream::{Garbled, Refusal};
 use crate::text::TextError;
@@ -41,6 +42,12 @@ pub enum Error {
         /// The history.
         path: PathBuf,
     },
+    /// Settings that no token can be chosen by.
+    #[error(transparent)]
+    Sampling(#[from] SamplingError),
+    /// There is nothing that the command could act on.
+    #[error("there is {0}")]
+    Nothing(&'static str),
     /// The machine cannot hold the plan that was asked for.
     #[error(transparent)]
     Refused(#[from] Refusal),

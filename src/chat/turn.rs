@@ -1,12 +1,13 @@
-//! One turn: a prompt's ids go in, channels of text come out. Greedy.
+//! One turn: a prompt's ids go in, channels of text come out.
 
 use std::time::Instant;
 
-use super::Error;
-use super::session::Words;
-use crate::kernels::argmax;
-use crate::model::{Logits, Network, PREFILL_CHUNK, Pass, State, Want};
-use crate::text::{Channel, CompletionParser, Thinking, completion};
+use super::{Error, Words};
+use super::fed::Fed;
+use super::generate::{self, Choosing, Halt, Watch};
+use super::prompt::Spoken;
+use crate::model::{Logits, Network};
+use crate::text::{Channel, CompletionParser, Ending, Event, Thinking};
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,10 +18,23 @@ pub enum Ended {
     Cancelled,
     /// The context is full.
     Length,
+    /// It has as many tokens as a turn may have.
+    Limit,
+    /// At this id, which was named as one to stop at.
+    StopId(u32),
     /// The model's structure was not that of an answer; what could be read is kept.
     Malformed(String),
     /// Computing failed; what was answered so far is kept.
     Failed(String),
+    /// The program ended in the middle; what was written down so far is kept.
+    Killed,
+}
+
+impl Ended {
+    /// Whether the answer can be gone on with from where it ended.
+    pub fn is_open(&self) -> bool {
+        !matches!(self, Self::Finished | Self::Malformed(_))
+    }
 }
 
 /// A turn in figures.
@@ -32,24 +46,49 @@ pub struct TurnFacts {
     pub think_tokens: usize,
     /// Tokens in the response channel.
     pub response_tokens: usize,
+    /// Positions that were read before the first token.
+    pub fed: usize,
+    /// Passes through the layers after the first token.
+    pub passes: usize,
     /// Until the first token of the answer.
     pub seconds_prefill: f64,
     /// From the first token on.
     pub seconds_decode: f64,
+    /// Share of the requested expert bytes that did not have to be read, if any were requested.
+    pub retained: Option<f64>,
+    /// Experts that could not be read.
+    pub drops: u64,
     /// Positions in use after it.
     pub positions: usize,
 }
 
 impl TurnFacts {
     /// Of a turn in which nothing has happened yet.
-    fn nothing(ended: Ended) -> Self {
+    pub(super) fn nothing(ended: Ended) -> Self {
         Self {
             ended,
             think_tokens: 0,
             response_tokens: 0,
+            fed: 0,
+            passes: 0,
             seconds_prefill: 0.0,
             seconds_decode: 0.0,
+            retained: None,
+            drops: 0,
             positions: 0,
+        }
+    }
+
+    /// Of an answer that was gone on with: what was before and what came after, as one.
+    pub(super) fn after(self, before: &Self) -> Self {
+        Self {
+            fed: before.fed + self.fed,
+            passes: before.passes + self.passes,
+            seconds_prefill: before.seconds_prefill + self.seconds_prefill,
+            seconds_decode: before.seconds_decode + self.seconds_decode,
+            retained: self.retained.or(before.retained),
+            drops: before.drops + self.drops,
+            ..self
         }
     }
 
@@ -65,224 +104,268 @@ pub trait Observer {
     fn prefill(&mut self, done: usize, of: usize);
     /// A layer of the running pass is through.
     fn layer(&mut self, done: usize, of: usize, network: &Network);
+    /// Between two passes, where another plan may be taken.
+    fn between(&mut self, network: &mut Network);
     /// A token came: where it belongs (none for structure), and the text it made readable.
     fn delta(&mut self, channel: Option<Channel>, text: &str);
+    /// Something went wrong that does not end the turn.
+    fn warn(&mut self, why: &str);
     /// Whether to stop here. Asked between any two layers.
     fn stop(&mut self) -> bool;
 }
 
-/// A state and the ids it has seen.
-pub(super) struct Fed {
-    pub state: State,
-    pub ids: Vec<u32>,
-    /// A pass that was left between two layers, and its ids: the state is torn until it has been finished.
-    parked: Option<(Pass, Vec<u32>)>,
+/// Where a turn ends, whatever the model says.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// At most so many tokens.
+    pub tokens: Option<usize>,
+    /// At any of these ids.
+    pub stop_ids: Vec<u32>,
 }
 
-impl Fed {
-    /// A state that has seen nothing.
-    pub fn new(state: State) -> Self {
-        Self {
-            state,
-            ids: Vec::new(),
-            parked: None,
-        }
-    }
-
-    /// Positions that are seen, or will be once the parked pass is finished.
-    pub fn seen(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
-        let parked = self.parked.as_ref().map_or(&[][..], |(_, ids)| ids);
-        let len = self.ids.len() + parked.len();
-        (0..len).map(|i| {
-            self.ids
-                .get(i)
-                .copied()
-                .unwrap_or_else(|| parked[i - self.ids.len()])
-        })
-    }
-
-    /// Finishes the parked pass, if there is one, from the layer it had reached. Its logits are not computed.
-    ///
-    /// # Errors
-    /// Reading fails; the state is torn for good then.
-    pub fn unpark(&mut self, network: &mut Network) -> Result<(), Error> {
-        let Some((mut pass, ids)) = self.parked.take() else {
-            return Ok(());
-        };
-        pass.want_nothing();
-        while !network.advance(&mut pass, &mut self.state)? {}
-        network.finish(pass, &mut self.state)?;
-        self.ids.extend(ids);
-        Ok(())
-    }
-}
+/// Where the ids of the running turn are written down before the next is computed.
+pub(super) type WriteDown<'a> = &'a mut dyn FnMut(u32) -> Result<(), Error>;
 
 /// What a turn made.
 pub(super) struct Made {
-    pub ids: Vec<u32>,
+    pub spoken: Spoken,
     pub think: String,
     pub response: String,
     pub facts: TurnFacts,
 }
 
-/// Feeds what `fed` has not seen of `prompt`, then makes tokens until the message is closed. What was made is given back
-/// however it ends. `fed` must be a prefix of `prompt`, and shorter.
-pub(super) fn run(
-    network: &mut Network,
-    words: &Words,
-    fed: &mut Fed,
-    prompt: &[u32],
-    thinking: Thinking,
-    observer: &mut dyn Observer,
-) -> Made {
-    let mut parser = CompletionParser::new(thinking);
-    let mut made = Made {
-        ids: Vec::new(),
-        think: String::new(),
-        response: String::new(),
-        facts: TurnFacts::nothing(Ended::Cancelled),
-    };
-    let started = Instant::now();
-    let first = read(network, fed, &prompt[fed.ids.len()..], observer);
-    made.facts.seconds_prefill = started.elapsed().as_secs_f64();
-    let decoding = Instant::now();
-    made.facts.ended = match first {
-        Err(error) => Ended::Failed(error.to_string()),
-        Ok(None) => Ended::Cancelled,
-        Ok(Some(logits)) => match speak(
+/// What a turn is made with.
+pub(super) struct Turn<'a> {
+    pub network: &'a mut Network,
+    pub words: &'a Words,
+    pub fed: &'a mut Fed,
+    pub thinking: Thinking,
+    pub choosing: Choosing,
+    pub limits: &'a Limits,
+    /// What was answered before, if the answer is gone on with. The prompt ends with these ids.
+    pub begun: Spoken,
+    pub write_down: WriteDown<'a>,
+    pub observer: &'a mut dyn Observer,
+}
+
+impl Turn<'_> {
+    /// Feeds what was not seen of `prompt`, then makes tokens until the message is closed. What was made is given back
+    /// however it ends. What was seen must be a beginning of `prompt`; `logits` are what follows it where all was seen.
+    pub fn run(self, prompt: Vec<u32>, logits: Option<Logits>) -> Made {
+        let Self {
             network,
             words,
             fed,
-            logits,
-            &mut parser,
-            &mut made,
+            thinking,
+            mut choosing,
+            limits,
+            begun,
+            write_down,
             observer,
-        ) {
-            Ok(ended) => ended,
-            Err(error) => Ended::Failed(error.to_string()),
-        },
-    };
-    made.facts.seconds_decode = decoding.elapsed().as_secs_f64();
-    // What was held back for a character that never became whole.
-    note(&parser.finish(), &mut made, observer);
-    made.facts.positions = fed.ids.len();
-    made
+        } = self;
+        let before = network.expert_counters();
+        let mut speech = Speech::new(words, thinking, limits, write_down, observer);
+        let anew = begun.ids.is_empty();
+        choosing.sampler.skip(begun.ids.len());
+        let outcome = speech.repeat(begun).and_then(|()| {
+            let logits = match logits {
+                Some(logits) => Some(logits),
+                None => generate::read(network, fed, &prompt, anew, &mut speech)?,
+            };
+            speech.reading = false;
+            speech.facts.seconds_prefill = speech.began.elapsed().as_secs_f64();
+            speech.began = Instant::now();
+            let Some(logits) = logits else {
+                return Ok(Halt::Stopped);
+            };
+            if anew {
+                fed.mark(Some(&logits))?;
+            }
+            let mut said = prompt;
+            generate::speak(network, fed, logits, &mut said, &mut choosing, &mut speech)
+        });
+        speech.finish(outcome, fed.ids().len(), |facts| {
+            let now = network.expert_counters();
+            let requested = now.bytes_requested - before.bytes_requested;
+            let read = now.bytes_read - before.bytes_read;
+            facts.retained = (requested > 0).then(|| 1.0 - read as f64 / requested as f64);
+            facts.drops = now.drops - before.drops;
+        })
+    }
 }
 
-/// Reads a prompt in chunks; gives the last position's logits, or nothing when it was stopped.
-fn read(
-    network: &mut Network,
-    fed: &mut Fed,
-    ids: &[u32],
-    observer: &mut dyn Observer,
-) -> Result<Option<Logits>, Error> {
-    let mut done = 0;
-    observer.prefill(done, ids.len());
-    for chunk in ids.chunks(PREFILL_CHUNK) {
-        if observer.stop() {
-            return Ok(None);
-        }
-        done += chunk.len();
-        let last = done == ids.len();
-        let want = if last { Want::Last } else { Want::Nothing };
-        let Some(logits) = feed(network, fed, chunk, want, observer)? else {
-            return Ok(None);
-        };
-        observer.prefill(done, ids.len());
-        if last {
-            return Ok(Some(logits));
+/// An answer as it comes.
+struct Speech<'a> {
+    words: &'a Words,
+    parser: CompletionParser,
+    spoken: Spoken,
+    think: String,
+    response: String,
+    facts: TurnFacts,
+    limits: &'a Limits,
+    write_down: WriteDown<'a>,
+    /// Nothing is written down any more: it has failed once, and was said.
+    unwritten: bool,
+    reading: bool,
+    /// Tokens, without those that were there before.
+    made: usize,
+    began: Instant,
+    observer: &'a mut dyn Observer,
+}
+
+impl<'a> Speech<'a> {
+    fn new(
+        words: &'a Words,
+        thinking: Thinking,
+        limits: &'a Limits,
+        write_down: WriteDown<'a>,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
+        Self {
+            words,
+            parser: CompletionParser::new(thinking),
+            spoken: Spoken {
+                ids: Vec::new(),
+                thought: thinking.is_on(),
+            },
+            think: String::new(),
+            response: String::new(),
+            facts: TurnFacts::nothing(Ended::Cancelled),
+            limits,
+            write_down,
+            unwritten: false,
+            reading: true,
+            made: 0,
+            began: Instant::now(),
+            observer,
         }
     }
-    Ok(None)
-}
 
-/// Makes tokens until the message ends, the context is full, or it is stopped.
-fn speak(
-    network: &mut Network,
-    words: &Words,
-    fed: &mut Fed,
-    mut logits: Logits,
-    parser: &mut CompletionParser,
-    made: &mut Made,
-    observer: &mut dyn Observer,
-) -> Result<Ended, Error> {
-    loop {
-        let Some(id) = logits.last().and_then(argmax) else {
-            return Ok(Ended::Length);
-        };
-        let id = id as u32;
-        made.ids.push(id);
-        let before = parser.speaking();
-        let events = parser.push(&words.tokenizer, &words.markers, id)?;
+    /// Takes in what was said before; nobody is told again.
+    fn repeat(&mut self, begun: Spoken) -> Result<(), Error> {
+        for &id in &begun.ids {
+            let (_, events) = self.hear(id)?;
+            self.keep(&events);
+        }
+        self.spoken.ids = begun.ids;
+        Ok(())
+    }
+
+    /// Reads an id: the channel it belongs to, none for structure, and what it says.
+    fn hear(&mut self, id: u32) -> Result<(Option<Channel>, Vec<Event>), Error> {
+        let before = self.parser.speaking();
+        let events = self
+            .parser
+            .push(&self.words.tokenizer, &self.words.markers, id)?;
         // A token of text leaves the parser where it was; one of structure does not.
-        let channel = before.filter(|_| parser.speaking() == before);
+        let channel = before.filter(|_| self.parser.speaking() == before);
         match channel {
-            Some(Channel::Think) => made.facts.think_tokens += 1,
-            Some(Channel::Response) => made.facts.response_tokens += 1,
+            Some(Channel::Think) => self.facts.think_tokens += 1,
+            Some(Channel::Response) => self.facts.response_tokens += 1,
             Some(Channel::Tools) | None => {}
         }
-        let told = note(&events, made, observer);
-        if !told {
-            // The token completed no character, or it is structure: it is a token all the same.
-            observer.delta(channel, "");
-        }
-        if let Some(ending) = parser.ending() {
-            return Ok(match ending {
-                completion::Ending::Complete(_) => Ended::Finished,
-                other => Ended::Malformed(other.to_string()),
-            });
-        }
-        if observer.stop() {
-            return Ok(Ended::Cancelled);
-        }
-        if fed.ids.len() == fed.state.capacity() {
-            return Ok(Ended::Length);
-        }
-        logits = match feed(network, fed, &[id], Want::Last, observer)? {
-            Some(logits) => logits,
-            None => return Ok(Ended::Cancelled),
-        };
+        Ok((channel, events))
     }
-}
 
-/// One chunk through the layers. Nothing when it was stopped on the way: then it is parked.
-fn feed(
-    network: &mut Network,
-    fed: &mut Fed,
-    ids: &[u32],
-    want: Want,
-    observer: &mut dyn Observer,
-) -> Result<Option<Logits>, Error> {
-    let layers = network.layer_count();
-    let mut pass = network.begin(&mut fed.state, ids, want)?;
-    loop {
-        let through = network.advance(&mut pass, &mut fed.state)?;
-        observer.layer(pass.layer(), layers, network);
-        if through {
-            let logits = network.finish(pass, &mut fed.state)?;
-            fed.ids.extend_from_slice(ids);
-            return Ok(Some(logits));
-        }
-        if observer.stop() {
-            fed.parked = Some((pass, ids.to_vec()));
-            return Ok(None);
-        }
-    }
-}
-
-/// Keeps and tells the text of events; whether there was any.
-fn note(events: &[completion::Event], made: &mut Made, observer: &mut dyn Observer) -> bool {
-    let mut told = false;
-    for event in events {
-        if let completion::Event::Text(channel, text) = event {
-            match channel {
-                Channel::Think => made.think.push_str(text),
+    /// Keeps the text of events.
+    fn keep(&mut self, events: &[Event]) {
+        for event in events {
+            match event {
+                Event::Text(Channel::Think, text) => self.think.push_str(text),
                 // Nothing here calls tools: what the model writes there is shown where its answer is.
-                Channel::Response | Channel::Tools => made.response.push_str(text),
+                Event::Text(_, text) => self.response.push_str(text),
+                _ => {}
             }
-            observer.delta(Some(*channel), text);
-            told = true;
         }
     }
-    told
+
+    /// Keeps and tells the text of events; whether there was any.
+    fn tell(&mut self, events: &[Event]) -> bool {
+        self.keep(events);
+        let mut told = false;
+        for event in events {
+            if let Event::Text(channel, text) = event {
+                self.observer.delta(Some(*channel), text);
+                told = true;
+            }
+        }
+        told
+    }
+
+    /// The turn is over.
+    fn finish(
+        mut self,
+        outcome: Result<Halt, Error>,
+        positions: usize,
+        figures: impl FnOnce(&mut TurnFacts),
+    ) -> Made {
+        let seconds = self.began.elapsed().as_secs_f64();
+        match self.reading {
+            true => self.facts.seconds_prefill = seconds,
+            false => self.facts.seconds_decode = seconds,
+        }
+        self.facts.ended = match outcome {
+            Err(error) => Ended::Failed(error.to_string()),
+            Ok(Halt::Stopped) => Ended::Cancelled,
+            Ok(Halt::Full) => Ended::Length,
+            Ok(Halt::Done) => match (self.parser.ending(), self.spoken.ids.last()) {
+                (Some(Ending::Complete(_)), _) => Ended::Finished,
+                (Some(other), _) => Ended::Malformed(other.to_string()),
+                (None, Some(&id)) if self.limits.stop_ids.contains(&id) => Ended::StopId(id),
+                (None, _) => Ended::Limit,
+            },
+        };
+        // What was held back for a character that never became whole.
+        let rest = self.parser.finish();
+        self.tell(&rest);
+        self.facts.positions = positions;
+        figures(&mut self.facts);
+        Made {
+            spoken: self.spoken,
+            think: self.think,
+            response: self.response,
+            facts: self.facts,
+        }
+    }
+}
+
+impl Watch for Speech<'_> {
+    fn read(&mut self, done: usize, of: usize) {
+        self.facts.fed = done;
+        self.observer.prefill(done, of);
+    }
+
+    fn layer(&mut self, done: usize, of: usize, network: &Network) {
+        if done == of && !self.reading {
+            self.facts.passes += 1;
+        }
+        self.observer.layer(done, of, network);
+    }
+
+    fn between(&mut self, network: &mut Network) {
+        self.observer.between(network);
+    }
+
+    fn stop(&mut self) -> bool {
+        self.observer.stop()
+    }
+
+    fn chosen(&mut self, id: u32) -> Result<bool, Error> {
+        self.spoken.ids.push(id);
+        if !self.unwritten
+            && let Err(error) = (self.write_down)(id)
+        {
+            self.unwritten = true;
+            self.observer.warn(&error.to_string());
+        }
+        let (channel, events) = self.hear(id)?;
+        if !self.tell(&events) {
+            // The token completed no character, or it is structure: it is a token all the same.
+            self.observer.delta(channel, "");
+        }
+        self.made += 1;
+        Ok(self.parser.ending().is_some()
+            || self.limits.stop_ids.contains(&id)
+            || self.limits.tokens.is_some_and(|most| self.made >= most))
+    }
 }

@@ -37,7 +37,7 @@ pub enum Place {
 
 impl Place {
     /// The tags that may stand here: whether they close, their name, and where they lead.
-    fn tags(self) -> &'static [(bool, &'static str, Place)] {
+    pub(super) fn tags(self) -> &'static [(bool, &'static str, Place)] {
         use Channel::{Response, Think, Tools};
         match self {
             Self::In(Think) => &[(true, THINK, Self::After(Think))],
@@ -228,6 +228,11 @@ impl CompletionParser {
             Place::In(channel) if self.tag.is_none() && self.ending.is_none() => Some(channel),
             _ => None,
         }
+    }
+
+    /// Whether a tag has begun and not ended.
+    pub fn in_tag(&self) -> bool {
+        self.tag.is_some()
     }
 
     /// How the completion ended, if it has.

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use super::completion::Place;
 use super::markers::{Marker, Markers};
 use super::message::{Effort, Message, Role, Thinking};
 use super::tokenizer::{Names, Tokenizer};
@@ -57,6 +58,20 @@ pub fn opening(thinking: Thinking) -> Vec<Segment<'static>> {
     let mut segments = Segments::default();
     segments.open(MESSAGE, &[("role", Role::Assistant.as_str())]);
     segments.open(if thinking.is_on() { THINK } else { RESPONSE }, &[]);
+    segments.0
+}
+
+/// What closes an assistant message that was left at `place`, up to where [`Marker::EndOfMessage`] follows: a message that
+/// was cut stands in [`conversation`] like this.
+pub fn closing(mut place: Place) -> Vec<Segment<'static>> {
+    let mut segments = Segments::default();
+    while let Some(&(closes, tag, next)) = place.tags().first() {
+        match closes {
+            true => segments.close(tag),
+            false => segments.open(tag, &[]),
+        }
+        place = next;
+    }
     segments.0
 }
 
@@ -190,6 +205,26 @@ mod tests {
 
     fn words<'s>(segments: &'s [Segment]) -> Vec<&'s str> {
         segments.iter().map(Segment::as_str).collect()
+    }
+
+    #[test]
+    fn a_cut_message_is_closed_where_it_was_left() {
+        use crate::text::completion::Place;
+        use crate::text::Channel;
+        let answer = Message::assistant(Some("why".into()), "");
+        let whole = text(&message(&answer, Thinking::default()));
+        for (place, said) in [
+            (Place::In(Channel::Think), "why"),
+            (Place::After(Channel::Think), "why<|close|>think<|sep|>"),
+            (
+                Place::In(Channel::Response),
+                "why<|close|>think<|sep|><|open|>response<|sep|>",
+            ),
+        ] {
+            let cut = text(&opening(Thinking::default())) + said + &text(&closing(place));
+            assert_eq!(cut + Marker::EndOfMessage.name(), whole, "{place}");
+        }
+        assert!(closing(Place::AfterMessage).is_empty());
     }
 
     #[test]

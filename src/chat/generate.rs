@@ -1,0 +1,152 @@
+//! From a prompt's ids to the ids that follow: reading, choosing, checking guesses. Text and channels are the turn's.
+
+use super::fed::Fed;
+use super::ngram::guess;
+use super::{Error, Sampler};
+use crate::model::{Logits, Network, PREFILL_CHUNK, Want};
+
+/// Who watches ids being made, and says when to stop.
+pub trait Watch {
+    /// The prompt is being read: so many of its new positions are through.
+    fn read(&mut self, done: usize, of: usize);
+    /// A layer of the running pass is through.
+    fn layer(&mut self, done: usize, of: usize, network: &Network);
+    /// Between two passes, where another plan may be taken.
+    fn between(&mut self, network: &mut Network);
+    /// Whether to stop here. Asked between any two layers.
+    fn stop(&mut self) -> bool;
+    /// The next id was chosen; whether it is the last one. The next pass begins after this.
+    ///
+    /// # Errors
+    /// The id makes no sense.
+    fn chosen(&mut self, id: u32) -> Result<bool, Error>;
+}
+
+/// Why no more ids are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// The last one was chosen.
+    Done,
+    /// It was stopped.
+    Stopped,
+    /// The context has no position left for what was chosen last.
+    Full,
+}
+
+/// Reads what `fed` has not seen of `prompt`, of which it must have seen a beginning. Gives the last position's logits, or
+/// nothing when it was stopped. With `mark` a copy of the state is kept before anything new is read.
+///
+/// # Errors
+/// Reading weights fails.
+pub fn read(
+    network: &mut Network,
+    fed: &mut Fed,
+    prompt: &[u32],
+    mark: bool,
+    watch: &mut dyn Watch,
+) -> Result<Option<Logits>, Error> {
+    let before = fed.ids().len();
+    let of = prompt.len().saturating_sub(before);
+    watch.read(0, of);
+    if fed.is_parked() {
+        match fed.advance(network, watch)? {
+            None => return Ok(None),
+            // Guesses wait for what their logits say.
+            Some(logits) if !fed.open().is_empty() => return Ok(Some(logits)),
+            Some(logits) if fed.ids().len() == prompt.len() => return Ok(Some(logits)),
+            Some(_) => watch.read(fed.ids().len() - before, of),
+        }
+    }
+    if mark {
+        fed.mark_start()?;
+    }
+    while fed.ids().len() < prompt.len() {
+        watch.between(network);
+        if watch.stop() {
+            return Ok(None);
+        }
+        let rest = &prompt[fed.ids().len()..];
+        let chunk = &rest[..rest.len().min(PREFILL_CHUNK)];
+        let last = chunk.len() == rest.len();
+        let want = if last { Want::Last } else { Want::Nothing };
+        fed.begin(network, chunk, want)?;
+        let Some(logits) = fed.advance(network, watch)? else {
+            return Ok(None);
+        };
+        watch.read(fed.ids().len() - before, of);
+        if last {
+            return Ok(Some(logits));
+        }
+    }
+    Ok(None)
+}
+
+/// How ids are chosen.
+pub struct Choosing {
+    /// The rule, and its generator.
+    pub sampler: Sampler,
+    /// How many ids may be guessed and checked in one pass. They change nothing but the number of passes.
+    pub guesses: usize,
+}
+
+/// Makes ids from the logits that [`read`] gave. `said` is all ids so far, and is appended to.
+///
+/// # Errors
+/// Reading weights fails, or an id makes no sense.
+pub fn speak(
+    network: &mut Network,
+    fed: &mut Fed,
+    mut logits: Logits,
+    said: &mut Vec<u32>,
+    choosing: &mut Choosing,
+    watch: &mut dyn Watch,
+) -> Result<Halt, Error> {
+    loop {
+        if choose(network, fed, &logits, said, choosing, watch)? {
+            return Ok(Halt::Done);
+        }
+        watch.between(network);
+        if watch.stop() {
+            return Ok(Halt::Stopped);
+        }
+        let Some(spare) = fed.room().checked_sub(1) else {
+            return Ok(Halt::Full);
+        };
+        let pending = said[said.len() - 1];
+        let guesses = guess(said, choosing.guesses.min(spare));
+        match guesses.is_empty() {
+            true => fed.begin(network, &[pending], Want::Last)?,
+            false => fed.begin_guesses(network, &[&[pending], &guesses[..]].concat())?,
+        }
+        logits = match fed.advance(network, watch)? {
+            Some(logits) => logits,
+            None => return Ok(Halt::Stopped),
+        };
+    }
+}
+
+/// Chooses one id, and as many more as were guessed right; whether the last one is among them. The state is then what it
+/// would be without guesses.
+fn choose(
+    network: &Network,
+    fed: &mut Fed,
+    logits: &Logits,
+    said: &mut Vec<u32>,
+    choosing: &mut Choosing,
+    watch: &mut dyn Watch,
+) -> Result<bool, Error> {
+    let guesses: Vec<u32> = fed.open().iter().skip(1).copied().collect();
+    let mut stand = 0;
+    let mut done = false;
+    for (at, row) in logits.rows().enumerate() {
+        let id = choosing.sampler.next(row)?;
+        stand += 1;
+        said.push(id);
+        done = watch.chosen(id)?;
+        if done || guesses.get(at) != Some(&id) {
+            break;
+        }
+    }
+    fed.commit(network, stand)?;
+    Ok(done)
+}
