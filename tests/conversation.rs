@@ -101,7 +101,7 @@ fn a_question_is_thought_about_and_answered() {
     assert_eq!(facts.ended, Ended::Finished);
     assert!(!think.is_empty() && !response.is_empty());
     assert!(facts.think_tokens > 0 && facts.response_tokens > 0);
-    assert!(engine.telemetry.read().experts_retained.is_some());
+    assert!(engine.telemetry.read().retained().is_some());
     quit(&engine);
 }
 

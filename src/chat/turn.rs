@@ -63,8 +63,6 @@ impl TurnFacts {
 pub trait Observer {
     /// The prompt is being read: so many of its new positions are through.
     fn prefill(&mut self, done: usize, of: usize);
-    /// A layer of the running pass is through.
-    fn layer(&mut self, done: usize, of: usize, network: &Network);
     /// A token came: where it belongs (none for structure), and the text it made readable.
     fn delta(&mut self, channel: Option<Channel>, text: &str);
     /// Whether to stop here. Asked between any two layers.
@@ -253,11 +251,9 @@ fn feed(
     want: Want,
     observer: &mut dyn Observer,
 ) -> Result<Option<Logits>, Error> {
-    let layers = network.layer_count();
     let mut pass = network.begin(&mut fed.state, ids, want)?;
     loop {
         let through = network.advance(&mut pass, &mut fed.state)?;
-        observer.layer(pass.layer(), layers, network);
         if through {
             let logits = network.finish(pass, &mut fed.state)?;
             fed.ids.extend_from_slice(ids);

@@ -151,6 +151,7 @@ impl ChatPlan {
             slots,
             compute,
         )?;
+        network.meters().plan(self.plan.total());
         let mut session =
             Session::open(network, self.words, self.request, self.system, self.history)?;
         match self.effort {

@@ -3,9 +3,10 @@
 pub mod protocol;
 pub mod telemetry;
 mod thread;
+mod window;
 
 pub use protocol::{Command, Ended, Event, ModelFacts, TurnFacts};
-pub use telemetry::{Activity, Telemetry, TelemetryCell};
+pub use telemetry::{Activity, Rates, Telemetry, TelemetryCell, TelemetryReader};
 pub use thread::start;
 
 use crossbeam_channel::{Receiver, Sender};

@@ -7,10 +7,9 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::protocol::{Command, Event, ModelFacts};
-use super::telemetry::{Activity, TelemetryCell, Window, resident_bytes};
+use super::telemetry::{Activity, TelemetryCell};
 use super::{EVENT_CAPACITY, Handle};
 use crate::chat::{Observer, Session};
-use crate::model::Network;
 use crate::text::{Channel, Effort};
 
 /// Starts the inference thread. `open` runs on it: opening a model takes its time, and the screen is there meanwhile.
@@ -29,6 +28,7 @@ pub fn start(
         .spawn(move || {
             let work = || -> anyhow::Result<()> {
                 let (model, session) = open()?;
+                cell.watch(session.network().meters());
                 Engine {
                     session,
                     asked,
@@ -165,7 +165,6 @@ impl Engine {
             tokens: 0,
             first: None,
             positions: (used, planned),
-            trunk: Window::default(),
         };
         let (facts, saved) = self.session.answer(&mut watch);
         let Watch {
@@ -183,12 +182,7 @@ impl Engine {
             }
         }
         self.waiting = waiting;
-        self.telemetry.set(|t| {
-            t.activity = Activity::Idle;
-            t.layer = None;
-            // Nothing streams now, which is not the same as streaming nothing.
-            t.trunk_gb_per_s = None;
-        });
+        self.telemetry.set(|t| t.activity = Activity::Idle);
         self.snapshot();
         if gone {
             return Err(Gone);
@@ -209,22 +203,8 @@ impl Engine {
 
     fn snapshot(&self) {
         let positions = self.session.positions();
-        let network = self.session.network();
-        self.telemetry.set(|t| {
-            t.positions = positions;
-            figures(t, network);
-        });
+        self.telemetry.set(|t| t.positions = positions);
     }
-}
-
-/// The network's own counters.
-fn figures(telemetry: &mut super::Telemetry, network: &Network) {
-    let (trunk, experts) = (network.trunk_counters(), network.expert_counters());
-    telemetry.ring = (trunk.ring_slots > 0).then_some((trunk.ring_in_flight, trunk.ring_slots));
-    telemetry.experts_retained = (experts.bytes_requested > 0)
-        .then(|| 1.0 - experts.bytes_read as f64 / experts.bytes_requested as f64);
-    telemetry.drops = experts.drops;
-    telemetry.rss_bytes = resident_bytes();
 }
 
 /// Watches a turn for the screen, and the commands for the turn.
@@ -243,8 +223,6 @@ struct Watch<'a> {
     tokens: usize,
     first: Option<Instant>,
     positions: (usize, usize),
-    /// Trunk bytes over the last second.
-    trunk: Window,
 }
 
 impl Watch<'_> {
@@ -272,16 +250,6 @@ impl Observer for Watch<'_> {
             .update(|t| t.activity = Activity::Prefill { done, of });
     }
 
-    fn layer(&mut self, done: usize, of: usize, network: &Network) {
-        let read = network.trunk_counters().bytes_read;
-        let rate = self.trunk.rate(Instant::now(), read);
-        self.telemetry.update(|t| {
-            t.layer = Some((done, of));
-            figures(t, network);
-            t.trunk_gb_per_s = t.ring.and(rate);
-        });
-    }
-
     fn delta(&mut self, channel: Option<Channel>, text: &str) {
         let first = *self.first.get_or_insert_with(Instant::now);
         self.tokens += 1;
@@ -290,7 +258,8 @@ impl Observer for Watch<'_> {
             t.activity = Activity::Decode;
             t.positions = (positions.0 + tokens, positions.1);
             let seconds = first.elapsed().as_secs_f64();
-            t.tokens_per_s = (tokens > 1 && seconds > 0.0).then(|| (tokens - 1) as f64 / seconds);
+            t.tokens_per_minute =
+                (tokens > 1 && seconds > 0.0).then(|| (tokens - 1) as f64 * 60.0 / seconds);
         });
         self.tell(Event::Delta {
             channel,
