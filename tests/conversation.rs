@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Parser;
 use k3::checkpoint::demo;
 use k3::cli::model::ChatArgs;
-use k3::engine::{self, Command, Ended, Event, Handle, TurnFacts};
+use k3::engine::{self, Activity, Command, Ended, Event, Handle, TurnFacts};
 use k3::text::{Channel, Effort, Message, Role, history};
 
 /// The demo model, unpacked once for all tests here.
@@ -33,6 +33,14 @@ fn start(arguments: &[&str]) -> Handle {
     let line = Line::parse_from(["test", model].iter().chain(arguments));
     let plan = line.chat.check().unwrap();
     engine::start(move || plan.open()).unwrap()
+}
+
+/// The thinking in force, and the tokens that are to be read again for it.
+fn thinking(event: Event) -> (Option<Effort>, Option<usize>) {
+    match event {
+        Event::ThinkingIs { effort, cost } => (effort, cost.map(|cost| cost.tokens)),
+        other => panic!("{other:?}"),
+    }
 }
 
 fn next(engine: &Handle) -> Event {
@@ -70,6 +78,7 @@ fn turn(engine: &Handle) -> (String, String, TurnFacts) {
             } => response += &text,
             Event::Delta { .. } => {}
             Event::TurnEnded(facts) => return (think, response, facts),
+            Event::ThinkingIs { .. } => {}
             other => panic!("{other:?}"),
         }
     }
@@ -101,7 +110,7 @@ fn a_question_is_thought_about_and_answered() {
     assert_eq!(facts.ended, Ended::Finished);
     assert!(!think.is_empty() && !response.is_empty());
     assert!(facts.think_tokens > 0 && facts.response_tokens > 0);
-    assert!(engine.telemetry.read().experts_retained.is_some());
+    assert!(engine.telemetry.read().retained().is_some());
     quit(&engine);
 }
 
@@ -159,10 +168,13 @@ fn less_effort_thinks_less_and_no_thinking_answers_at_once() {
     ready(&engine);
     say(&engine, "what is the ring?");
     let low = turn(&engine).2.think_tokens;
-    assert_eq!(
-        ask(&engine, Command::Effort(Effort::Max)),
-        Event::ThinkingIs(Some(Effort::Max))
-    );
+    // The effort stands at the start of the prompt: all of it would be read again, which is said before it is done.
+    let (effort, cost) = thinking(ask(&engine, Command::Effort(Effort::Max)));
+    assert_eq!(effort, Some(Effort::Max));
+    assert!(cost.is_some_and(|tokens| tokens > 40), "{cost:?}");
+    let (_, cost) = thinking(ask(&engine, Command::Effort(Effort::Low)));
+    assert_eq!(cost, None, "as it was: nothing to read again");
+    ask(&engine, Command::Effort(Effort::Max));
     assert_eq!(
         ask(&engine, Command::Reset),
         Event::Reset { messages: vec![] }
@@ -170,15 +182,13 @@ fn less_effort_thinks_less_and_no_thinking_answers_at_once() {
     say(&engine, "what is the ring?");
     let max = turn(&engine).2.think_tokens;
     assert!(low < max, "{low} and {max}");
-    assert_eq!(ask(&engine, Command::Think(false)), Event::ThinkingIs(None));
+    assert_eq!(thinking(ask(&engine, Command::Think(false))).0, None);
     say(&engine, "hello");
     let (think, response, facts) = turn(&engine);
     assert_eq!((think.as_str(), facts.think_tokens), ("", 0));
     assert!(!response.is_empty());
-    assert_eq!(
-        ask(&engine, Command::Think(true)),
-        Event::ThinkingIs(Some(Effort::Max))
-    );
+    let effort = thinking(ask(&engine, Command::Think(true))).0;
+    assert_eq!(effort, Some(Effort::Max));
     quit(&engine);
 }
 
@@ -231,13 +241,10 @@ fn while_it_answers_settings_are_taken_and_messages_refused() {
         matches!(&told[0], Event::Refused(why) if why.contains("not sent")),
         "{told:?}"
     );
-    assert_eq!(
-        told[1..],
-        [
-            Event::ThinkingIs(Some(Effort::Low)),
-            Event::ThinkingIs(None)
-        ]
-    );
+    let told: Vec<_> = told.into_iter().skip(1).map(thinking).collect();
+    assert_eq!(told[..2], [(Some(Effort::Low), None), (None, None)]);
+    // Once the turn is over it is known what that costs.
+    assert!(matches!(told[2], (None, Some(1..))) && told.len() == 3);
     // They hold from the next turn on.
     say(&engine, "hello");
     assert_eq!(turn(&engine).2.think_tokens, 0);
@@ -363,21 +370,22 @@ fn a_stop_between_two_layers_loses_nothing() {
 }
 
 #[test]
-fn a_plan_change_keeps_the_conversation() {
+fn a_plan_change_between_two_tokens_keeps_the_conversation() {
     let answers = |change: bool| {
         let engine = start(&[]);
         ready(&engine);
         say(&engine, "what is the ring?");
         if change {
-            // While it answers: it waits for the end of the answer.
-            engine
-                .commands
-                .send(Command::Preset(k3::stream::Preset::Ultra))
-                .unwrap();
+            let preset = k3::stream::Preset::Ultra;
+            engine.commands.send(Command::Preset(preset)).unwrap();
         }
-        let first = turn(&engine);
-        if change {
+        let (mut said, mut deltas, mut planned_at) = (String::new(), 0, None);
+        loop {
             match next(&engine) {
+                Event::Delta { text, .. } => {
+                    said += &text;
+                    deltas += 1;
+                }
                 Event::Planned {
                     preset,
                     total_bytes,
@@ -385,14 +393,120 @@ fn a_plan_change_keeps_the_conversation() {
                 } => {
                     assert_eq!(preset, k3::stream::Preset::Ultra);
                     assert!(total_bytes > 0);
+                    planned_at = Some(deltas);
                 }
+                Event::TurnEnded(_) => break,
                 other => panic!("{other:?}"),
             }
         }
+        assert_eq!(planned_at.is_some(), change);
+        assert!(planned_at.is_none_or(|at| at < deltas), "in the middle");
         let unread = say(&engine, "thanks");
         let second = turn(&engine);
         quit(&engine);
-        (first.0, first.1, unread, second.0, second.1)
+        (said, unread, second.0, second.1)
     };
     assert_eq!(answers(true), answers(false));
+}
+
+#[test]
+fn a_halted_turn_waits_and_goes_on() {
+    let said = |halt: bool| {
+        let engine = start(&[]);
+        ready(&engine);
+        say(&engine, "what is the ring?");
+        if halt {
+            engine.commands.send(Command::Pause).unwrap();
+            while !matches!(next(&engine), Event::Paused) {}
+            assert_eq!(engine.telemetry.read().activity, Activity::Paused);
+            assert!(matches!(ask(&engine, Command::Pause), Event::Refused(_)));
+            let halted = ask(&engine, Command::Send("too early".into()));
+            assert!(matches!(halted, Event::Refused(_)));
+            assert_eq!(ask(&engine, Command::Continue), Event::Unpaused);
+        }
+        let (_, said, facts) = turn(&engine);
+        assert_eq!(facts.ended, Ended::Finished);
+        quit(&engine);
+        // What had come before the halt is not in there.
+        said
+    };
+    assert!(said(false).ends_with(&said(true)));
+}
+
+#[test]
+fn a_halted_turn_can_be_stopped_and_nothing_else_be_halted() {
+    let engine = start(&[]);
+    ready(&engine);
+    for command in [
+        Command::Pause,
+        Command::Continue,
+        Command::Regenerate,
+        Command::Undo,
+    ] {
+        assert!(matches!(ask(&engine, command), Event::Refused(_)));
+    }
+    say(&engine, "what is the ring?");
+    engine.commands.send(Command::Pause).unwrap();
+    while !matches!(next(&engine), Event::Paused) {}
+    engine.commands.send(Command::Cancel).unwrap();
+    assert_eq!(turn(&engine).2.ended, Ended::Cancelled);
+    quit(&engine);
+}
+
+#[test]
+fn a_stopped_answer_is_gone_on_with() {
+    let engine = start(&[]);
+    ready(&engine);
+    say(&engine, "what is the ring?");
+    let whole = turn(&engine);
+    assert!(matches!(ask(&engine, Command::Continue), Event::Refused(_)));
+    ask(&engine, Command::Reset);
+    say(&engine, "what is the ring?");
+    engine.commands.send(Command::Cancel).unwrap();
+    let begun = turn(&engine);
+    assert_eq!(begun.2.ended, Ended::Cancelled);
+    assert!(matches!(
+        ask(&engine, Command::Continue),
+        Event::TurnResumed { .. }
+    ));
+    let rest = turn(&engine);
+    assert_eq!(rest.2.ended, Ended::Finished);
+    assert_eq!(begun.0 + &rest.0, whole.0);
+    assert_eq!(begun.1 + &rest.1, whole.1);
+    quit(&engine);
+}
+
+#[test]
+fn an_answer_is_made_anew_and_a_message_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chat.jsonl");
+    let engine = start(&["--history", file.to_str().unwrap()]);
+    ready(&engine);
+    say(&engine, "hello");
+    turn(&engine);
+    say(&engine, "what is the ring?");
+    let first = turn(&engine);
+    match ask(&engine, Command::Regenerate) {
+        Event::Conversation { messages, .. } => assert_eq!(messages.len(), 2),
+        other => panic!("{other:?}"),
+    }
+    assert!(
+        matches!(next(&engine), Event::TurnStarted { user, .. } if user == "what is the ring?")
+    );
+    let second = turn(&engine);
+    assert_eq!((first.0, first.1), (second.0, second.1), "greedy: the same");
+    assert_eq!(history::read(&file).unwrap().len(), 4);
+    match ask(&engine, Command::Undo) {
+        Event::Conversation {
+            messages,
+            taken_back,
+            ..
+        } => {
+            assert_eq!(messages.len(), 2);
+            assert_eq!(taken_back.as_deref(), Some("what is the ring?"));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(history::read(&file).unwrap().len(), 2);
+    quit(&engine);
 }

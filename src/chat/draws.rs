@@ -68,7 +68,11 @@ mod tests {
     #[test]
     fn streams_of_seed_and_turn() {
         for (seed, turn, first) in [
-            (1234, 5, [0x4c2c_bd91, 0x6e5f_007c, 0xd74c_1f7e, 0x224c_d970]),
+            (
+                1234,
+                5,
+                [0x4c2c_bd91, 0x6e5f_007c, 0xd74c_1f7e, 0x224c_d970],
+            ),
             (42, 2, [0x810e_5ba9, 0xfe1f_156a, 0xabd4_60e3, 0x2473_3ef7]),
             (0, 1, [0x15d8_cc80, 0x64c2_5292, 0x07e5_d9a7, 0xa5d2_e1ed]),
         ] {

@@ -45,6 +45,11 @@ pub enum Error {
     /// Settings that no token can be chosen by.
     #[error(transparent)]
     Sampling(#[from] SamplingError),
+    /// A message behind one that has no answer.
+    #[error(
+        "the last message has no answer yet: /continue answers it, /undo takes it back. The message was not sent"
+    )]
+    Unanswered,
     /// There is nothing that the command could act on.
     #[error("there is {0}")]
     Nothing(&'static str),

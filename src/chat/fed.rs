@@ -17,6 +17,8 @@ pub struct Fed {
     marks: Vec<Mark>,
     /// Copies that may be kept.
     keep: usize,
+    /// Passes that were taken through all layers.
+    passes: usize,
 }
 
 /// A pass between two layers.
@@ -73,6 +75,7 @@ impl Fed {
             open: None,
             marks: Vec::new(),
             keep,
+            passes: 0,
         }
     }
 
@@ -84,6 +87,11 @@ impl Fed {
     /// The ids it has seen, a pass that is on its way not counted.
     pub fn ids(&self) -> &[u32] {
         &self.ids
+    }
+
+    /// Passes that were taken through all layers so far.
+    pub fn passes(&self) -> usize {
+        self.passes
     }
 
     /// Whether a pass is on its way.
@@ -145,10 +153,7 @@ impl Fed {
         {
             return Some(Way::Unpark);
         }
-        if self.state.is_whole()
-            && self.ids.len() < prompt.len()
-            && prompt.starts_with(&self.ids)
-        {
+        if self.state.is_whole() && self.ids.len() < prompt.len() && prompt.starts_with(&self.ids) {
             return Some(Way::GoOn);
         }
         let reaches = |mark: &Mark| {
@@ -236,15 +241,13 @@ impl Fed {
         let Some(mut parked) = self.parked.take() else {
             return Ok(None);
         };
-        let layers = network.layer_count();
         while !network.advance(&mut parked.pass, &mut self.state)? {
-            watch.layer(parked.pass.layer(), layers, network);
             if watch.stop() {
                 self.parked = Some(parked);
                 return Ok(None);
             }
         }
-        watch.layer(layers, layers, network);
+        self.passes += 1;
         let (logits, draft) = network.finish_draft(parked.pass, &self.state)?;
         let stand = parked.ids.len();
         self.open = Some((draft, parked.ids));

@@ -9,8 +9,6 @@ use crate::model::{Logits, Network, PREFILL_CHUNK, Want};
 pub trait Watch {
     /// The prompt is being read: so many of its new positions are through.
     fn read(&mut self, done: usize, of: usize);
-    /// A layer of the running pass is through.
-    fn layer(&mut self, done: usize, of: usize, network: &Network);
     /// Between two passes, where another plan may be taken.
     fn between(&mut self, network: &mut Network);
     /// Whether to stop here. Asked between any two layers.

@@ -23,9 +23,8 @@ pub fn conversation<'a>(
     spoken: impl IntoIterator<Item = Option<&'a Spoken>>,
     thinking: Thinking,
 ) -> Vec<u32> {
-    let encode = |segments: &[render::Segment]| {
-        render::encode(&words.tokenizer, &words.markers, segments)
-    };
+    let encode =
+        |segments: &[render::Segment]| render::encode(&words.tokenizer, &words.markers, segments);
     // The effort's message alone.
     let mut ids = encode(&render::conversation(&[], thinking));
     for (message, spoken) in messages.iter().zip(spoken) {

@@ -52,7 +52,9 @@ impl Sampler {
 
     /// Leaves out the numbers of `count` tokens that were chosen before.
     pub fn skip(&mut self, count: usize) {
-        (0..count).for_each(|_| drop(self.draws.unit()));
+        for _ in 0..count {
+            self.draws.unit();
+        }
     }
 
     /// Probabilities: the softmax of logits over temperature, summed in ascending order. False where there are none,
@@ -122,9 +124,12 @@ impl Sampler {
 fn greatest(logits: &[f32]) -> Option<u32> {
     let (first, rest) = logits.split_first()?;
     let start = (0, *first);
-    let (best, _) = (1..).zip(rest).fold(start, |best, (id, &logit)| {
-        if logit > best.1 { (id, logit) } else { best }
-    });
+    let (best, _) = (1..).zip(rest).fold(
+        start,
+        |best, (id, &logit)| {
+            if logit > best.1 { (id, logit) } else { best }
+        },
+    );
     Some(best)
 }
 
@@ -152,7 +157,9 @@ mod tests {
         let logits = [0.0, 1.0, 2.0, 3.0];
         assert_eq!(
             draws(with(0.7, 0.9, None, 1234), 5, &logits, 21),
-            [3, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 2, 3, 3, 3, 3, 3, 3, 3, 3, 2]
+            [
+                3, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 2, 3, 3, 3, 3, 3, 3, 3, 3, 2
+            ]
         );
         assert_eq!(
             draws(with(1.0, 0.95, None, 42), 2, &logits, 11),
@@ -214,7 +221,11 @@ mod tests {
         let logits = [1.0, 1.0, 1.0, 1.0];
         let two = draws(with(1.0, 1.0, Some(2), 1), 1, &logits, 200);
         assert!(two.iter().all(|&id| id < 2) && two.contains(&0) && two.contains(&1));
-        assert!(draws(with(1.0, 1e-9, None, 1), 1, &logits, 50).iter().all(|&id| id == 0));
+        assert!(
+            draws(with(1.0, 1e-9, None, 1), 1, &logits, 50)
+                .iter()
+                .all(|&id| id == 0)
+        );
         let all = draws(with(1.0, 1.0, Some(4), 1), 1, &logits, 200);
         assert_eq!(all, draws(with(1.0, 1.0, Some(0), 1), 1, &logits, 200));
         assert!((0..4).all(|id| all.contains(&id)));

@@ -202,6 +202,11 @@ impl Session {
         self.open_answer().is_some()
     }
 
+    /// How the last answer ended, if it can be gone on with.
+    pub fn open_ended(&self) -> Option<&Ended> {
+        self.open_answer().map(|answer| &answer.facts.ended)
+    }
+
     fn open_answer(&self) -> Option<&Answer> {
         let last = self.answers.last()?.as_ref()?;
         let same = last.spoken.thought == self.thinking;
@@ -223,8 +228,11 @@ impl Session {
     /// Appends a user's message and saves it.
     ///
     /// # Errors
-    /// There is no room for an answer, or it cannot be saved; then it is not kept.
+    /// There is no room for an answer, the last message has none, or it cannot be saved; then it is not kept.
     pub fn say(&mut self, text: &str) -> Result<(), Error> {
+        if self.awaits_answer() {
+            return Err(Error::Unanswered);
+        }
         self.push(Message::user(text), None);
         let kept = self.check_room(&self.prompt()).and_then(|()| self.save());
         if kept.is_err() {
@@ -233,14 +241,16 @@ impl Session {
         kept
     }
 
-    /// Takes the last answer back, so that its message can be answered anew.
+    /// Takes the last answer back, so that its message can be answered anew. Gives what the message says.
     ///
     /// # Errors
     /// There is none, or the history cannot be saved; the conversation is as it was.
-    pub fn take_back_answer(&mut self) -> Result<(), Error> {
-        match self.messages.last().map(|m| m.role) {
-            Some(Role::Assistant) => self.take_back(1),
-            Some(Role::User) => Ok(()),
+    pub fn take_back_answer(&mut self) -> Result<String, Error> {
+        if self.messages.last().map(|m| m.role) == Some(Role::Assistant) {
+            self.take_back(1)?;
+        }
+        match self.messages.last() {
+            Some(message) if message.role == Role::User => Ok(message.content.clone()),
             _ => Err(Error::Nothing("no answer to take back")),
         }
     }
@@ -290,14 +300,11 @@ impl Session {
         prompt.len() - self.fed.seen(&prompt)
     }
 
-    /// Positions that would have to be read again before the next answer with this thinking, and with the one in force.
-    pub fn reread(&self, thinking: Option<Effort>) -> (usize, usize) {
-        let unread = |thinking| {
-            let prompt = self.prompt_with(thinking);
-            prompt.len() - self.fed.seen(&prompt)
-        };
-        let wanted = thinking.map_or(Thinking::Off, |effort| Thinking::On(Some(effort)));
-        (unread(wanted), unread(self.thinking()))
+    /// Seconds that reading a position took last, if any were read.
+    pub fn seconds_to_read(&self) -> Option<f64> {
+        let read = self.answers.iter().rev().flatten().map(|a| &a.facts);
+        let mut rates = read.filter(|f| f.fed > 0 && f.seconds_prefill > 0.0);
+        rates.next().map(|f| f.seconds_prefill / f.fed as f64)
     }
 
     /// Answers the last message, or goes on with the last answer if that was stopped or cut. What was said is kept, however

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use super::{Error, Words};
 use super::fed::Fed;
 use super::generate::{self, Choosing, Halt, Watch};
 use super::prompt::Spoken;
+use super::{Error, Words};
 use crate::model::{Logits, Network};
 use crate::text::{Channel, CompletionParser, Ending, Event, Thinking};
 
@@ -64,7 +64,7 @@ pub struct TurnFacts {
 
 impl TurnFacts {
     /// Of a turn in which nothing has happened yet.
-    pub(super) fn nothing(ended: Ended) -> Self {
+    pub fn nothing(ended: Ended) -> Self {
         Self {
             ended,
             think_tokens: 0,
@@ -102,8 +102,6 @@ impl TurnFacts {
 pub trait Observer {
     /// The prompt is being read: so many of its new positions are through.
     fn prefill(&mut self, done: usize, of: usize);
-    /// A layer of the running pass is through.
-    fn layer(&mut self, done: usize, of: usize, network: &Network);
     /// Between two passes, where another plan may be taken.
     fn between(&mut self, network: &mut Network);
     /// A token came: where it belongs (none for structure), and the text it made readable.
@@ -163,7 +161,7 @@ impl Turn<'_> {
             write_down,
             observer,
         } = self;
-        let before = network.expert_counters();
+        let (before, mut passes) = (network.expert_counters(), fed.passes());
         let mut speech = Speech::new(words, thinking, limits, write_down, observer);
         let anew = begun.ids.is_empty();
         choosing.sampler.skip(begun.ids.len());
@@ -181,6 +179,7 @@ impl Turn<'_> {
             if anew {
                 fed.mark(Some(&logits))?;
             }
+            passes = fed.passes();
             let mut said = prompt;
             generate::speak(network, fed, logits, &mut said, &mut choosing, &mut speech)
         });
@@ -190,6 +189,7 @@ impl Turn<'_> {
             let read = now.bytes_read - before.bytes_read;
             facts.retained = (requested > 0).then(|| 1.0 - read as f64 / requested as f64);
             facts.drops = now.drops - before.drops;
+            facts.passes = fed.passes() - passes;
         })
     }
 }
@@ -333,13 +333,6 @@ impl Watch for Speech<'_> {
     fn read(&mut self, done: usize, of: usize) {
         self.facts.fed = done;
         self.observer.prefill(done, of);
-    }
-
-    fn layer(&mut self, done: usize, of: usize, network: &Network) {
-        if done == of && !self.reading {
-            self.facts.passes += 1;
-        }
-        self.observer.layer(done, of, network);
     }
 
     fn between(&mut self, network: &mut Network) {

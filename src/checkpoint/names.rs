@@ -156,6 +156,11 @@ pub fn is_in_layer(name: &str) -> bool {
     name.starts_with(LAYERS)
 }
 
+/// The layer that a tensor belongs to, by its name; none of what is outside the layers.
+pub fn layer(name: &str) -> Option<usize> {
+    Some(split_number(name.strip_prefix(LAYERS)?)?.0)
+}
+
 /// The full name of one of the six tensors of a routed expert. `layer` and `expert` count from 0.
 pub fn expert(layer: usize, expert: usize, part: ExpertPart) -> String {
     format!("{LAYERS}{layer}.{EXPERTS}{expert}.{}", part.suffix())

@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use clap::Args;
 
 use super::model::ChatArgs;
-use crate::engine::{self, Command, Ended, Event, Handle, TurnFacts};
+use crate::engine::{self, Command, Ended, Event, Handle, Reread, TurnFacts};
 use crate::text::{Channel, Effort, visible};
 
 /// Arguments of `k3 chat`.
@@ -17,6 +17,9 @@ pub struct LineArgs {
 
 const HELP: &str = "/help        this list
 /reset       forget the conversation
+/continue    go on with an answer that was stopped or cut
+/regen       answer the last message anew
+/undo        take the last message and its answer back
 /effort E    think low, high or max
 /think on    think before answering; `/think off` answers at once
 /preset P    take the memory of another preset
@@ -95,6 +98,9 @@ fn parse(line: &str) -> Line {
     match (words.next(), words.next(), words.next()) {
         (None, ..) => Line::Nothing,
         (Some("/exit" | "/quit"), None, _) => Line::Exit,
+        (Some("/continue"), None, _) => Line::Ask(Command::Continue),
+        (Some("/regen"), None, _) => Line::Ask(Command::Regenerate),
+        (Some("/undo"), None, _) => Line::Ask(Command::Undo),
         (Some("/help"), None, _) => Line::Say(HELP.into()),
         (Some("/reset"), None, _) => Line::Ask(Command::Reset),
         (Some("/effort"), Some(word), None) => match word.parse::<Effort>() {
@@ -139,14 +145,32 @@ impl Repl {
                 Event::TurnStarted { prompt_tokens, .. } => {
                     eprintln!("k3: reading {prompt_tokens} tokens")
                 }
+                Event::TurnResumed { prompt_tokens } => {
+                    eprintln!("k3: going on with the answer, reading {prompt_tokens} tokens");
+                }
+                Event::Paused | Event::Unpaused => {}
                 Event::Delta { channel, text } => self.show(channel, &text)?,
                 Event::TurnEnded(facts) => return self.end(&facts),
                 Event::Reset { .. } => {
                     eprintln!("k3: the conversation is forgotten");
                     return Ok(());
                 }
-                Event::ThinkingIs(effort) => {
+                Event::Conversation { taken_back, .. } => {
+                    if let Some(text) = taken_back {
+                        eprintln!("k3: taken back: {}", visible(&text));
+                        return Ok(());
+                    }
+                }
+                Event::SamplingIs(_) => return Ok(()),
+                Event::ThinkingIs { effort, cost } => {
                     eprintln!("k3: thinking {}", effort.map_or("off", Effort::as_str));
+                    if let Some(Reread { tokens, seconds }) = cost {
+                        let about = seconds.map(|s| format!(", about {s:.0} s"));
+                        eprintln!(
+                            "k3: the next answer reads {tokens} tokens again{}",
+                            about.unwrap_or_default()
+                        );
+                    }
                     return Ok(());
                 }
                 Event::Planned {
@@ -220,7 +244,10 @@ impl Repl {
         );
         match &facts.ended {
             Ended::Finished => {}
-            Ended::Cancelled => eprintln!("k3: stopped"),
+            Ended::Cancelled => eprintln!("k3: stopped; /continue goes on"),
+            Ended::Limit => eprintln!("k3: as many tokens as --gen allows; /continue goes on"),
+            Ended::StopId(id) => eprintln!("k3: stopped at id {id}; /continue goes on"),
+            Ended::Killed => {}
             Ended::Length => eprintln!("k3: the context is full; /reset starts anew"),
             Ended::Malformed(why) | Ended::Failed(why) => eprintln!("k3: the answer is cut: {why}"),
         }

@@ -10,7 +10,7 @@ use super::output::Output;
 use crate::chat::Words;
 use crate::kernels::argmax;
 use crate::model::{Logits, Network, PREFILL_CHUNK, State, Want};
-use crate::stream::{ExpertCounters, TrunkCounters};
+use crate::stream::{ExpertCounters, Reading, TrunkCounters};
 use crate::text::{Utf8Stream, visible};
 
 /// What to make.
@@ -230,6 +230,11 @@ impl Generation {
 
     pub(super) fn trunk_counters(&self) -> TrunkCounters {
         self.network.trunk_counters()
+    }
+
+    /// What the network counted.
+    pub(super) fn meters(&self) -> Reading {
+        self.network.meters().read(Instant::now())
     }
 
     pub(super) fn expert_counters(&self) -> ExpertCounters {

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::budget::{BudgetArgs, CONTEXT};
 use super::{Exit, open};
-use crate::chat::{HistoryFile, Session, Words};
+use crate::chat::{HistoryFile, Opening, Session, Words};
 use crate::checkpoint::{Checkpoint, demo};
 use crate::engine::ModelFacts;
 use crate::kernels::Isa;
@@ -151,8 +151,13 @@ impl ChatPlan {
             slots,
             compute,
         )?;
-        let mut session =
-            Session::open(network, self.words, self.request, self.system, self.history)?;
+        network.meters().plan(self.plan.total());
+        let opening = Opening {
+            system: self.system,
+            history: self.history,
+            ..Opening::default()
+        };
+        let mut session = Session::open(network, self.words, self.request, opening)?;
         match self.effort {
             Some(effort) => session.set_effort(effort),
             None => session.set_thinking(false),

@@ -141,6 +141,7 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     if let Some(trace) = checked.trace {
         network.record(trace);
     }
+    let seconds_load = started.elapsed().as_secs_f64();
     let mut generation = Generation::new(
         network,
         checked.words,
@@ -163,6 +164,12 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
         let (trunk, experts) = (generation.trunk_counters(), generation.expert_counters());
         // What was read while it computed; pins were loaded before.
         let streamed = trunk.bytes_read - trunk.bytes_pinned;
+        let meters = generation.meters();
+        let (waited, computed) = (
+            meters.waits.total().as_secs_f64(),
+            meters.computed.as_secs_f64(),
+        );
+        let wall = started.elapsed().as_secs_f64();
         let value = json!({
             "prompt_ids": generation.prompt(),
             "generated_ids": generation.generated(),
@@ -173,7 +180,13 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
             "expert_drops": experts.drops,
             "seconds_prefill": generation.seconds_prefill(),
             "seconds_per_token": generation.seconds_per_token(),
-            "wall_seconds": started.elapsed().as_secs_f64(),
+            "wall_seconds": wall,
+            "seconds_load": seconds_load,
+            "seconds_wait_trunk": meters.waits.trunk.as_secs_f64(),
+            "seconds_wait_experts": meters.waits.experts.as_secs_f64(),
+            "seconds_disk_wait": waited,
+            "seconds_compute": computed,
+            "seconds_other": (wall - seconds_load - waited - computed).max(0.0),
             "peak_rss_bytes": machine::peak_rss_bytes(),
             "threads": plan.threads,
             "plan": plan_report::json(&plan, &shape, RateArgs::default()),

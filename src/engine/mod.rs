@@ -3,9 +3,11 @@
 pub mod protocol;
 pub mod telemetry;
 mod thread;
+mod watch;
+mod window;
 
-pub use protocol::{Command, Ended, Event, ModelFacts, TurnFacts};
-pub use telemetry::{Activity, Telemetry, TelemetryCell};
+pub use protocol::{Command, Ended, Event, ModelFacts, Reread, TurnFacts};
+pub use telemetry::{Activity, Rates, Telemetry, TelemetryCell, TelemetryReader};
 pub use thread::start;
 
 use crossbeam_channel::{Receiver, Sender};

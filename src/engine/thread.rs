@@ -2,16 +2,14 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use super::protocol::{Command, Event, ModelFacts};
-use super::telemetry::{Activity, TelemetryCell, Window, resident_bytes};
+use super::protocol::{Command, Event, ModelFacts, Reread};
+use super::telemetry::{Activity, TelemetryCell};
+use super::watch::{self, Watch};
 use super::{EVENT_CAPACITY, Handle};
-use crate::chat::{Observer, Session};
-use crate::model::Network;
-use crate::text::{Channel, Effort};
+use crate::chat::{Error, Session};
 
 /// Starts the inference thread. `open` runs on it: opening a model takes its time, and the screen is there meanwhile.
 ///
@@ -29,6 +27,7 @@ pub fn start(
         .spawn(move || {
             let work = || -> anyhow::Result<()> {
                 let (model, session) = open()?;
+                cell.watch(session.network().meters());
                 Engine {
                     session,
                     asked,
@@ -89,112 +88,165 @@ impl Engine {
         } else {
             None
         };
-        let effort = self.session.effort();
         self.telemetry.set(|t| t.activity = Activity::Idle);
         self.snapshot();
         self.tell(Event::Ready {
             model,
             messages,
-            effort,
+            effort: self.session.effort(),
+            open: self.session.open_ended().cloned(),
         })?;
         if let Some(message) = unanswered {
-            self.turn(message.content)?;
+            self.turn(Some(message.content))?;
         }
         loop {
             let command = match self.waiting.pop_front() {
                 Some(command) => command,
                 None => self.asked.recv().map_err(|_| Gone)?,
             };
-            match command {
-                Command::Quit => return Ok(()),
-                Command::Cancel => self.refuse("nothing is running")?,
-                Command::Send(text) => match self.session.say(&text) {
-                    Ok(()) => self.turn(text)?,
-                    Err(error) => self.tell(Event::Refused(error.to_string()))?,
-                },
-                Command::Reset => {
-                    if let Err(error) = self.session.reset() {
-                        self.tell(Event::Warning(error.to_string()))?;
-                    }
-                    self.snapshot();
-                    self.tell(Event::Reset {
-                        messages: self.session.messages().to_vec(),
-                    })?;
-                }
-                Command::Preset(preset) => {
-                    let told = match self.session.set_preset(preset) {
-                        Ok(plan) => Event::Planned {
-                            preset,
-                            total_bytes: plan.total(),
-                            trunk_read: plan.per_token.trunk_read,
-                        },
-                        Err(error) => Event::Refused(error.to_string()),
-                    };
-                    self.snapshot();
-                    self.tell(told)?;
-                }
-                Command::Effort(effort) => {
-                    self.session.set_effort(effort);
-                    self.tell(Event::ThinkingIs(self.session.effort()))?;
-                }
-                Command::Think(on) => {
-                    self.session.set_thinking(on);
-                    self.tell(Event::ThinkingIs(self.session.effort()))?;
-                }
+            if command == Command::Quit {
+                return Ok(());
+            }
+            if let Err(error) = self.carry_out(command)? {
+                self.refuse(&error.to_string())?;
             }
         }
     }
 
-    /// Answers the last message.
-    fn turn(&mut self, user: String) -> Result<(), Gone> {
-        self.tell(Event::TurnStarted {
-            user,
-            prompt_tokens: self.session.unread(),
-        })?;
-        let (used, planned) = self.session.positions();
-        let mut watch = Watch {
-            asked: &self.asked,
-            told: &self.told,
-            telemetry: &self.telemetry,
-            effort: self.session.effort(),
-            remembered: self.session.effort().unwrap_or(Effort::Max),
-            settings: Vec::new(),
-            waiting: VecDeque::new(),
-            stop: false,
-            gone: false,
-            tokens: 0,
-            first: None,
-            positions: (used, planned),
-            trunk: Window::default(),
+    /// Carries a command out and answers it, unless it fails: then it is to be refused with what went wrong.
+    fn carry_out(&mut self, command: Command) -> Result<Result<(), Error>, Gone> {
+        let outcome = match command {
+            // The loop ends with it.
+            Command::Quit => Ok(()),
+            Command::Cancel | Command::Pause => Err(Error::Nothing("nothing running")),
+            Command::Continue => match self.session.can_go_on() || self.session.awaits_answer() {
+                true => return self.turn(None).map(Ok),
+                false => Err(Error::Nothing("no answer to go on with")),
+            },
+            Command::Send(text) => match self.session.say(&text) {
+                Ok(()) => return self.turn(Some(text)).map(Ok),
+                Err(error) => Err(error),
+            },
+            Command::Regenerate => match self.session.take_back_answer() {
+                Ok(text) => return self.anew(text).map(Ok),
+                Err(error) => Err(error),
+            },
+            Command::Undo => match self.session.take_back_message() {
+                Ok(text) => return self.conversation(Some(text), None).map(Ok),
+                Err(error) => Err(error),
+            },
+            Command::Reset => {
+                if let Err(error) = self.session.reset() {
+                    self.tell(Event::Warning(error.to_string()))?;
+                }
+                self.snapshot();
+                let messages = self.session.messages().to_vec();
+                return self.tell(Event::Reset { messages }).map(Ok);
+            }
+            Command::System(text) => {
+                let before = self.session.unread();
+                if let Err(error) = self.session.set_system(text) {
+                    self.tell(Event::Warning(error.to_string()))?;
+                }
+                let cost = self.cost(before);
+                return self.conversation(None, cost).map(Ok);
+            }
+            Command::Sampling(sampling) => match self.session.set_sampling(sampling) {
+                Ok(()) => return self.tell(Event::SamplingIs(sampling)).map(Ok),
+                Err(error) => Err(error),
+            },
+            Command::Preset(preset) => {
+                let planned = self.session.set_preset(preset);
+                self.snapshot();
+                match planned {
+                    Ok(plan) => return self.tell(watch::planned(preset, &plan)).map(Ok),
+                    Err(error) => Err(error),
+                }
+            }
+            Command::Effort(_) | Command::Think(_) => {
+                return self.set_thinking(&[command]).map(Ok);
+            }
         };
-        let (facts, saved) = self.session.answer(&mut watch);
-        let Watch {
-            settings,
-            waiting,
-            gone,
-            ..
-        } = watch;
-        // What was set while the turn ran holds from the next one on.
-        for command in settings {
+        Ok(outcome)
+    }
+
+    /// Sets how much to think and tells what that costs.
+    fn set_thinking(&mut self, commands: &[Command]) -> Result<(), Gone> {
+        let before = self.session.unread();
+        for command in commands {
             match command {
-                Command::Effort(effort) => self.session.set_effort(effort),
-                Command::Think(on) => self.session.set_thinking(on),
+                Command::Effort(effort) => self.session.set_effort(*effort),
+                Command::Think(on) => self.session.set_thinking(*on),
                 _ => {}
             }
         }
-        self.waiting = waiting;
-        self.telemetry.set(|t| {
-            t.activity = Activity::Idle;
-            t.layer = None;
-            // Nothing streams now, which is not the same as streaming nothing.
-            t.trunk_gb_per_s = None;
-        });
+        let cost = self.cost(before);
+        self.tell(Event::ThinkingIs {
+            effort: self.session.effort(),
+            cost,
+        })
+    }
+
+    /// What is to be read now and was not before.
+    fn cost(&self, before: usize) -> Option<Reread> {
+        let tokens = self.session.unread().saturating_sub(before);
+        let per_token = self.session.seconds_to_read();
+        (tokens > 0).then(|| Reread {
+            tokens,
+            seconds: per_token.map(|seconds| seconds * tokens as f64),
+        })
+    }
+
+    fn conversation(
+        &mut self,
+        taken_back: Option<String>,
+        cost: Option<Reread>,
+    ) -> Result<(), Gone> {
         self.snapshot();
-        if gone {
+        self.tell(Event::Conversation {
+            messages: self.session.messages().to_vec(),
+            taken_back,
+            cost,
+        })
+    }
+
+    /// Answers the last message again.
+    fn anew(&mut self, user: String) -> Result<(), Gone> {
+        let mut messages = self.session.messages().to_vec();
+        messages.pop();
+        self.tell(Event::Conversation {
+            messages,
+            taken_back: None,
+            cost: None,
+        })?;
+        self.turn(Some(user))
+    }
+
+    /// Answers the last message, which says `user`; or goes on with the last answer.
+    fn turn(&mut self, user: Option<String>) -> Result<(), Gone> {
+        let prompt_tokens = self.session.unread();
+        self.tell(match user {
+            Some(user) => Event::TurnStarted {
+                user,
+                prompt_tokens,
+            },
+            None => Event::TurnResumed { prompt_tokens },
+        })?;
+        let mut watch = Watch::new(&self.session, &self.asked, &self.told, &self.telemetry);
+        let (facts, saved) = self.session.answer(&mut watch);
+        let left = watch.left();
+        self.waiting = left.waiting;
+        self.telemetry.set(|t| t.activity = Activity::Idle);
+        self.snapshot();
+        if left.gone {
             return Err(Gone);
         }
         if let Err(error) = saved {
             self.tell(Event::Warning(error.to_string()))?;
+        }
+        // What was set while the turn ran holds from the next one on, and what it costs is known only now.
+        if !left.settings.is_empty() {
+            self.set_thinking(&left.settings)?;
         }
         self.tell(Event::TurnEnded(facts))
     }
@@ -209,113 +261,6 @@ impl Engine {
 
     fn snapshot(&self) {
         let positions = self.session.positions();
-        let network = self.session.network();
-        self.telemetry.set(|t| {
-            t.positions = positions;
-            figures(t, network);
-        });
-    }
-}
-
-/// The network's own counters.
-fn figures(telemetry: &mut super::Telemetry, network: &Network) {
-    let (trunk, experts) = (network.trunk_counters(), network.expert_counters());
-    telemetry.ring = (trunk.ring_slots > 0).then_some((trunk.ring_in_flight, trunk.ring_slots));
-    telemetry.experts_retained = (experts.bytes_requested > 0)
-        .then(|| 1.0 - experts.bytes_read as f64 / experts.bytes_requested as f64);
-    telemetry.drops = experts.drops;
-    telemetry.rss_bytes = resident_bytes();
-}
-
-/// Watches a turn for the screen, and the commands for the turn.
-struct Watch<'a> {
-    asked: &'a Receiver<Command>,
-    told: &'a Sender<Event>,
-    telemetry: &'a TelemetryCell,
-    /// The thinking that the next turn will have.
-    effort: Option<Effort>,
-    remembered: Effort,
-    /// Settings that came while the turn ran.
-    settings: Vec<Command>,
-    waiting: VecDeque<Command>,
-    stop: bool,
-    gone: bool,
-    tokens: usize,
-    first: Option<Instant>,
-    positions: (usize, usize),
-    /// Trunk bytes over the last second.
-    trunk: Window,
-}
-
-impl Watch<'_> {
-    fn tell(&mut self, event: Event) {
-        self.gone |= self.told.send(event).is_err();
-    }
-
-    fn set(&mut self, command: Command) {
-        match command {
-            Command::Effort(effort) => {
-                self.remembered = effort;
-                self.effort = Some(effort);
-            }
-            Command::Think(on) => self.effort = on.then_some(self.remembered),
-            _ => {}
-        }
-        self.settings.push(command);
-        self.tell(Event::ThinkingIs(self.effort));
-    }
-}
-
-impl Observer for Watch<'_> {
-    fn prefill(&mut self, done: usize, of: usize) {
-        self.telemetry
-            .update(|t| t.activity = Activity::Prefill { done, of });
-    }
-
-    fn layer(&mut self, done: usize, of: usize, network: &Network) {
-        let read = network.trunk_counters().bytes_read;
-        let rate = self.trunk.rate(Instant::now(), read);
-        self.telemetry.update(|t| {
-            t.layer = Some((done, of));
-            figures(t, network);
-            t.trunk_gb_per_s = t.ring.and(rate);
-        });
-    }
-
-    fn delta(&mut self, channel: Option<Channel>, text: &str) {
-        let first = *self.first.get_or_insert_with(Instant::now);
-        self.tokens += 1;
-        let (tokens, positions) = (self.tokens, self.positions);
-        self.telemetry.update(|t| {
-            t.activity = Activity::Decode;
-            t.positions = (positions.0 + tokens, positions.1);
-            let seconds = first.elapsed().as_secs_f64();
-            t.tokens_per_s = (tokens > 1 && seconds > 0.0).then(|| (tokens - 1) as f64 / seconds);
-        });
-        self.tell(Event::Delta {
-            channel,
-            text: text.to_owned(),
-        });
-    }
-
-    fn stop(&mut self) -> bool {
-        while let Ok(command) = self.asked.try_recv() {
-            match command {
-                Command::Cancel => self.stop = true,
-                // The turn is cancelled first; the command itself is carried out when it has ended.
-                Command::Reset | Command::Quit => {
-                    self.stop = true;
-                    self.waiting.push_back(command);
-                    // Whatever came after it comes after it.
-                    break;
-                }
-                Command::Preset(_) => self.waiting.push_back(command),
-                Command::Send(_) => self.tell(Event::Refused(
-                    "an answer is being made; wait for it, or stop it first. The message was not sent".into(),
-                )),
-                command @ (Command::Effort(_) | Command::Think(_)) => self.set(command),
-            }
-        }
-        self.stop || self.gone
+        self.telemetry.set(|t| t.positions = positions);
     }
 }

@@ -1,6 +1,7 @@
 //! The whole network: from ids to logits, a chunk of tokens at a time.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::kda::KdaInputs;
 use super::residual::{norm_rows, vector};
@@ -8,9 +9,9 @@ use super::{Blueprint, Compute, Error, Layer, LayerState, Residual, Sources, Sta
 use crate::checkpoint::config::Config;
 use crate::checkpoint::{Checkpoint, names};
 use crate::stream::{
-    Closed, Error as StreamError, ExpertCounters, ExpertStore, Experts, Files, PassPlan, Plan,
-    Shape, StageId, StreamedTrunk, Trunk, TrunkCounters, TrunkPlan, Walk, open_shards,
-    trace::TraceWriter,
+    Clock, Closed, Error as StreamError, ExpertCounters, ExpertStore, Experts, Files, Meters,
+    PassPlan, Plan, Shape, StageId, StreamedTrunk, Trunk, TrunkCounters, TrunkPlan, Walk,
+    open_shards, trace::TraceWriter,
 };
 
 /// Tokens of a prompt that go through the layers together.
@@ -64,6 +65,7 @@ pub struct Pass {
     blocks: Vec<Vec<f32>>,
     /// What the recurrent layers took in, if it is not known yet how many of the tokens stand.
     draft: Option<Vec<KdaInputs>>,
+    clock: Clock,
 }
 
 /// Tokens that are through the layers and of which some may be taken back: see [`Network::begin_draft`].
@@ -99,6 +101,7 @@ struct Origin {
     shape: Shape,
     trunk: TrunkPlan,
     expert_slots: usize,
+    meters: Arc<Meters>,
 }
 
 /// Trunk and experts.
@@ -107,10 +110,12 @@ type Opened = (Box<dyn Trunk>, Box<dyn Experts>);
 impl Origin {
     /// Trunk and experts by this plan, over the same files.
     fn open(&self) -> Result<Opened, Error> {
-        let files = Arc::clone(&self.files);
+        let (files, meters) = (|| Arc::clone(&self.files), || Arc::clone(&self.meters));
         let checkpoint = || Arc::clone(&self.checkpoint);
-        let trunk = StreamedTrunk::open(checkpoint(), &self.walk, &self.trunk, Arc::clone(&files))?;
-        let experts = ExpertStore::new(checkpoint(), files, self.expert_slots, trunk.gate())?;
+        let (walk, plan) = (&self.walk, &self.trunk);
+        let trunk = StreamedTrunk::metered(checkpoint(), walk, plan, files(), meters())?;
+        let (slots, gate) = (self.expert_slots, trunk.gate());
+        let experts = ExpertStore::metered(checkpoint(), files(), slots, gate, meters())?;
         Ok((Box::new(trunk), Box::new(experts)))
     }
 }
@@ -131,8 +136,8 @@ pub struct Network {
     trace: Option<TraceWriter>,
     /// Where the sources come from, if they are a checkpoint's.
     origin: Option<Origin>,
-    /// What was counted under earlier plans.
-    before: (TrunkCounters, ExpertCounters),
+    /// What is counted, under every plan; trunk and experts that were made elsewhere count on their own.
+    meters: Arc<Meters>,
 }
 
 impl Network {
@@ -185,9 +190,11 @@ impl Network {
             shape: blueprint.shape(),
             trunk: trunk.clone(),
             expert_slots,
+            meters: Meters::new(blueprint.layers.len()),
         };
+        let meters = Arc::clone(&origin.meters);
         let (trunk, experts) = origin.open()?;
-        let mut network = Self::new(blueprint, trunk, experts, compute)?;
+        let mut network = Self::metered(blueprint, trunk, experts, compute, meters)?;
         network.origin = Some(origin);
         Ok(network)
     }
@@ -205,7 +212,9 @@ impl Network {
         let Some(origin) = &self.origin else {
             return Err(StreamError::Closed.into());
         };
-        self.replan(&TrunkPlan::of(plan, &origin.walk), plan.expert_slots)
+        self.replan(&TrunkPlan::of(plan, &origin.walk), plan.expert_slots)?;
+        self.meters.plan(plan.total());
+        Ok(())
     }
 
     /// Takes another plan's memory. Between passes only; states and results stay as they are. What the old plan held is
@@ -217,8 +226,8 @@ impl Network {
         let Some(mut origin) = self.origin.take() else {
             return Err(StreamError::Closed.into());
         };
-        self.before = (self.trunk_counters(), self.expert_counters());
-        (self.trunk, self.experts) = (Box::new(Closed), Box::new(Closed));
+        let closed = || Box::new(Closed(Arc::clone(&self.meters)));
+        (self.trunk, self.experts) = (closed(), closed());
         let old = (
             std::mem::replace(&mut origin.trunk, trunk.clone()),
             origin.expert_slots,
@@ -248,9 +257,20 @@ impl Network {
     /// A vector is missing, cannot be read or has another length.
     pub fn new(
         blueprint: Blueprint,
+        trunk: Box<dyn Trunk>,
+        experts: Box<dyn Experts>,
+        compute: Compute,
+    ) -> Result<Self, Error> {
+        let meters = Meters::new(blueprint.layers.len());
+        Self::metered(blueprint, trunk, experts, compute, meters)
+    }
+
+    fn metered(
+        blueprint: Blueprint,
         mut trunk: Box<dyn Trunk>,
         experts: Box<dyn Experts>,
         compute: Compute,
+        meters: Arc<Meters>,
     ) -> Result<Self, Error> {
         let Blueprint {
             config,
@@ -283,7 +303,7 @@ impl Network {
             more: true,
             trace: None,
             origin: None,
-            before: Default::default(),
+            meters,
         })
     }
 
@@ -326,25 +346,17 @@ impl Network {
 
     /// What went by of the trunk so far, under every plan.
     pub fn trunk_counters(&self) -> TrunkCounters {
-        let (before, now) = (self.before.0, self.trunk.counters());
-        TrunkCounters {
-            bytes_read: before.bytes_read + now.bytes_read,
-            head_bytes_read: before.head_bytes_read + now.head_bytes_read,
-            embedding_bytes_read: before.embedding_bytes_read + now.embedding_bytes_read,
-            stalled: before.stalled + now.stalled,
-            ..now
-        }
+        self.trunk.counters()
     }
 
     /// What was asked of the experts so far, under every plan.
     pub fn expert_counters(&self) -> ExpertCounters {
-        let (before, now) = (self.before.1, self.experts.counters());
-        ExpertCounters {
-            requests: before.requests + now.requests,
-            bytes_requested: before.bytes_requested + now.bytes_requested,
-            bytes_read: before.bytes_read + now.bytes_read,
-            drops: before.drops + now.drops,
-        }
+        self.experts.counters()
+    }
+
+    /// What is counted, for whoever watches from another thread. They stay the same under every plan.
+    pub fn meters(&self) -> &Arc<Meters> {
+        &self.meters
     }
 
     /// Feeds a prompt in chunks of at most `chunk` tokens. Any chunking gives the same bits.
@@ -395,6 +407,8 @@ impl Network {
             return Err(Error::Id { id, vocab });
         }
         state.tear(ids.len())?;
+        let mut clock = Clock::start(Instant::now(), &self.meters);
+        self.meters.pass_begins(&clock);
         let mut stream = vec![0.0; ids.len() * hidden];
         for (&id, row) in ids.iter().zip(stream.chunks_exact_mut(hidden)) {
             self.trunk.embedding(id, row)?;
@@ -403,6 +417,7 @@ impl Network {
             head: want != Want::Nothing,
             more: self.more,
         })?;
+        clock.rest(Instant::now(), &self.meters);
         Ok(Pass {
             tokens: ids.len(),
             want,
@@ -410,6 +425,7 @@ impl Network {
             stream,
             blocks: Vec::new(),
             draft: None,
+            clock,
         })
     }
 
@@ -443,6 +459,7 @@ impl Network {
             experts,
             layers,
             trace,
+            meters,
             ..
         } = self;
         let (Some(layer), Some(state)) = (layers.get(pass.layer), state.layers.get_mut(pass.layer))
@@ -453,6 +470,7 @@ impl Network {
             trunk: trunk.as_mut(),
             experts: experts.as_mut(),
         };
+        pass.clock.work(Instant::now(), meters);
         let choices = compute.run(|| {
             layer.forward(
                 compute,
@@ -471,6 +489,8 @@ impl Network {
             }
         }
         pass.layer += 1;
+        let (time, waited) = pass.clock.rest(Instant::now(), meters);
+        meters.layer_through(pass.layer, time, waited);
         Ok(pass.layer == layers.len())
     }
 
@@ -497,6 +517,7 @@ impl Network {
         if pass.layer < self.layers.len() {
             return Err(Error::Torn);
         }
+        pass.clock.work(Instant::now(), &self.meters);
         let before = state.positions();
         let vocab = self.config.vocab;
         let skipped = match pass.want {
@@ -531,6 +552,10 @@ impl Network {
                 position: before + skipped + bad / vocab,
             });
         }
+        let now = Instant::now();
+        pass.clock.rest(now, &self.meters);
+        let token = (wanted > 0).then(|| pass.clock.split(now, pass.tokens));
+        self.meters.pass_ends(token);
         let draft = Draft {
             tokens: pass.tokens,
             inputs: pass.draft,

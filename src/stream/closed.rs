@@ -1,12 +1,14 @@
 //! What stands behind the seam while a plan is being changed, and after a change that failed: nothing.
 
+use std::sync::Arc;
+
 use super::{
-    Error, ExpertCounters, ExpertWeights, Experts, PassPlan, Piece, StageId, Trunk, TrunkCounters,
-    Wanted,
+    Error, ExpertCounters, ExpertWeights, Experts, Meters, PassPlan, Piece, StageId, Trunk,
+    TrunkCounters, Wanted,
 };
 
-/// Trunk and experts of a network that has none.
-pub struct Closed;
+/// Trunk and experts of a network that has none. What was counted before stays.
+pub struct Closed(pub Arc<Meters>);
 
 impl Trunk for Closed {
     fn vector(&mut self, name: &str) -> Result<Vec<f32>, Error> {
@@ -26,7 +28,7 @@ impl Trunk for Closed {
     }
 
     fn counters(&self) -> TrunkCounters {
-        TrunkCounters::default()
+        self.0.trunk()
     }
 }
 
@@ -40,6 +42,6 @@ impl Experts for Closed {
     }
 
     fn counters(&self) -> ExpertCounters {
-        ExpertCounters::default()
+        self.0.experts()
     }
 }

@@ -1,7 +1,12 @@
 //! What has to be read for a segment, and where each of its runs stands in the buffer then.
 
-use super::{BLOCK, Error, OpenFiles, ReadAt, Segment, Walk, read_span, span_capacity};
+use super::span::read_span_in;
+use super::{BLOCK, Error, OpenFiles, ReadAt, Segment, Walk, span_capacity};
 use crate::checkpoint::Checkpoint;
+
+/// Bytes of one request. Nothing reads faster in larger ones (`benches/README.md`, io), and what has come of a segment is
+/// known after each.
+const REQUEST: usize = 8 << 20;
 
 /// One contiguous stretch of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,18 +98,30 @@ impl SegmentReads {
         })
     }
 
-    /// Reads all of it into `buffer`. Gives the padding in front of each extent, for [`Self::run`].
+    /// Reads all of it into `buffer`. Gives the padding in front of each extent, for [`Self::run`]. On the way `came` hears
+    /// how many bytes of weights are there.
     ///
     /// # Errors
     /// The first read that fails, with the file it was of and the offset.
-    pub fn read(&self, files: &[Box<dyn ReadAt>], buffer: &mut [u8]) -> Result<Vec<usize>, Error> {
+    pub fn read(
+        &self,
+        files: &[Box<dyn ReadAt>],
+        buffer: &mut [u8],
+        came: &dyn Fn(u64),
+    ) -> Result<Vec<usize>, Error> {
+        let mut before = 0;
+        came(before);
         self.extents
             .iter()
             .map(|extent| {
                 let file = files[extent.file].as_ref();
                 let end = extent.at + span_capacity(extent.len);
-                read_span(file, extent.offset, extent.len, &mut buffer[extent.at..end])
-                    .map_err(|cause| Error::read(file.path(), extent.offset, extent.len, cause))
+                let buffer = &mut buffer[extent.at..end];
+                let told = |bytes| came(before + bytes as u64);
+                let pad = read_span_in(REQUEST, file, extent.offset, extent.len, buffer, told)
+                    .map_err(|cause| Error::read(file.path(), extent.offset, extent.len, cause))?;
+                before += extent.len as u64;
+                Ok(pad)
             })
             .collect()
     }

@@ -8,25 +8,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
+use super::meters::SlotMeter;
 use super::reads::SegmentReads;
 use super::retry::retried;
-use super::{Buffer, Error, Files, ReadAt};
-
-/// What a slot of the ring is at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SlotState {
-    /// Nothing in it, nothing on its way.
-    #[default]
-    Empty,
-    /// A read is in flight.
-    Reading,
-    /// Read, and waiting for its turn.
-    Ready,
-    /// Its weights are being multiplied.
-    Computing,
-}
+use super::{Buffer, Error, Files, Meters, ReadAt, SlotState, WaitFor};
 
 /// A segment in memory.
 pub(super) struct Loaded {
@@ -45,6 +31,8 @@ pub(super) struct Ring {
 struct Shared {
     files: Files,
     reads: Arc<Vec<SegmentReads>>,
+    meters: Arc<Meters>,
+    slots: Arc<[SlotMeter]>,
     state: Mutex<State>,
     /// Something to read, and somewhere to read it to.
     work: Condvar,
@@ -62,14 +50,11 @@ struct State {
     done: BTreeMap<u64, Result<Loaded, Error>>,
     /// Reads that began before the order was thrown away are thrown away as well.
     era: u64,
-    slots: Vec<SlotState>,
     /// Expert reads in flight: they go first, since the computation waits for them.
     experts: usize,
     /// The computation waits for the trunk: then nothing goes first.
     starving: bool,
     closing: bool,
-    bytes_read: u64,
-    stalled: Duration,
 }
 
 impl Shared {
@@ -90,18 +75,20 @@ impl Ring {
         reads: Arc<Vec<SegmentReads>>,
         slots: usize,
         capacity: usize,
+        meters: Arc<Meters>,
     ) -> Result<Self, Error> {
         let free = (0..slots)
             .map(|slot| Ok((slot, Buffer::new(capacity)?)))
             .collect::<Result<_, Error>>()?;
         let state = State {
             free,
-            slots: vec![SlotState::Empty; slots],
             ..State::default()
         };
         let shared = Arc::new(Shared {
             files,
             reads,
+            slots: meters.register_slots(slots),
+            meters,
             state: Mutex::new(state),
             work: Condvar::new(),
             ready: Condvar::new(),
@@ -142,7 +129,7 @@ impl Ring {
         state.todo.clear();
         let done = std::mem::take(&mut state.done);
         for loaded in done.into_values().flatten() {
-            state.slots[loaded.slot] = SlotState::Empty;
+            self.shared.slots[loaded.slot].set(SlotState::Empty);
             state.free.push((loaded.slot, loaded.buffer));
         }
         state.next
@@ -153,15 +140,26 @@ impl Ring {
     /// # Errors
     /// It could not be read, however often it was tried.
     pub fn take(&self, place: u64) -> Result<Loaded, Error> {
+        // Only what is not there is waited for; looking costs no time worth counting.
+        let there = self.shared.lock().done.remove(&place);
+        let taken = match there {
+            Some(taken) => taken,
+            None => {
+                let meters = &self.shared.meters;
+                meters.waiting(WaitFor::Trunk, || self.wait_for(place))
+            }
+        };
+        if let Ok(loaded) = &taken {
+            self.shared.slots[loaded.slot].set(SlotState::Computing);
+        }
+        taken
+    }
+
+    fn wait_for(&self, place: u64) -> Result<Loaded, Error> {
         let mut state = self.shared.lock();
-        let began = Instant::now();
         loop {
             if let Some(loaded) = state.done.remove(&place) {
                 state.starving = false;
-                state.stalled += began.elapsed();
-                if let Ok(loaded) = &loaded {
-                    state.slots[loaded.slot] = SlotState::Computing;
-                }
                 return loaded;
             }
             if !state.starving {
@@ -179,21 +177,10 @@ impl Ring {
     /// Gives a buffer back when its weights were used.
     pub fn give_back(&self, loaded: Loaded) {
         let mut state = self.shared.lock();
-        state.slots[loaded.slot] = SlotState::Empty;
+        self.shared.slots[loaded.slot].set(SlotState::Empty);
         state.free.push((loaded.slot, loaded.buffer));
         drop(state);
         self.shared.work.notify_one();
-    }
-
-    /// What every slot is at, for telemetry.
-    pub fn slots(&self) -> Vec<SlotState> {
-        self.shared.lock().slots.clone()
-    }
-
-    /// Bytes read so far, and the time that the computation waited for them.
-    pub fn figures(&self) -> (u64, Duration) {
-        let state = self.shared.lock();
-        (state.bytes_read, state.stalled)
     }
 
     /// What lets expert reads go first.
@@ -210,6 +197,7 @@ impl Drop for Ring {
             // A reader catches its panics; there is nothing to learn here.
             let _ = thread.join();
         }
+        self.shared.meters.register_slots(0);
     }
 }
 
@@ -261,27 +249,29 @@ fn read_on(shared: &Shared) {
         else {
             continue;
         };
-        state.slots[slot] = SlotState::Reading;
+        let meter = &shared.slots[slot];
+        meter.reading(0, 1);
         let era = state.era;
         drop(state);
 
         let reads = &shared.reads[segment];
         let read = catch_unwind(AssertUnwindSafe(|| {
-            attempt(reads, &shared.files, buffer.as_mut_slice())
+            let came = |bytes| meter.reading(bytes, reads.bytes);
+            attempt(reads, &shared.files, buffer.as_mut_slice(), &came)
         }))
         .unwrap_or(Err(Error::ReaderFailed));
 
         state = shared.lock();
         if read.is_ok() {
-            state.bytes_read += reads.bytes;
+            shared.meters.trunk_read(reads.bytes);
         }
         if era != state.era {
-            state.slots[slot] = SlotState::Empty;
+            meter.set(SlotState::Empty);
             state.free.push((slot, buffer));
         } else {
             let outcome = match read {
                 Ok(pads) => {
-                    state.slots[slot] = SlotState::Ready;
+                    meter.set(SlotState::Ready);
                     Ok(Loaded {
                         segment,
                         buffer,
@@ -290,7 +280,7 @@ fn read_on(shared: &Shared) {
                     })
                 }
                 Err(error) => {
-                    state.slots[slot] = SlotState::Empty;
+                    meter.set(SlotState::Empty);
                     state.free.push((slot, buffer));
                     Err(error)
                 }
@@ -302,11 +292,12 @@ fn read_on(shared: &Shared) {
     }
 }
 
-/// Reads a segment, again if it fails.
+/// Reads a segment, again if it fails. `came` hears how much of it is there.
 pub(super) fn attempt(
     reads: &SegmentReads,
     files: &[Box<dyn ReadAt>],
     buffer: &mut [u8],
+    came: &dyn Fn(u64),
 ) -> Result<Vec<usize>, Error> {
-    retried(|| reads.read(files, buffer))
+    retried(|| reads.read(files, buffer, came))
 }

@@ -44,6 +44,22 @@ pub const fn span_capacity(len: usize) -> usize {
 /// `UnexpectedEof` when the file ends before the payload does, `InvalidInput` for a buffer that is too small or not
 /// aligned, else what the system says. The message does not name the file: the caller knows [`ReadAt::path`].
 pub fn read_span(file: &dyn ReadAt, offset: u64, len: usize, buf: &mut [u8]) -> io::Result<usize> {
+    read_span_in(MAX_REQUEST, file, offset, len, buf, |_| {})
+}
+
+/// As [`read_span`], in requests of at most `most` bytes, a multiple of [`BLOCK`]. After each, `came` hears how many bytes
+/// of the payload are there.
+///
+/// # Errors
+/// As [`read_span`].
+pub(super) fn read_span_in(
+    most: usize,
+    file: &dyn ReadAt,
+    offset: u64,
+    len: usize,
+    buf: &mut [u8],
+    mut came: impl FnMut(usize),
+) -> io::Result<usize> {
     let invalid = |problem: &str| io::Error::new(io::ErrorKind::InvalidInput, problem.to_owned());
     let span = Span::around(offset, len).ok_or_else(|| ended(file.len(), offset, len, 0))?;
     let buf = buf
@@ -62,14 +78,17 @@ pub fn read_span(file: &dyn ReadAt, offset: u64, len: usize, buf: &mut [u8]) -> 
         } else {
             done
         };
-        let to = buf.len().min(from + MAX_REQUEST);
+        let to = buf.len().min(from + most);
         match file.read_at(span.start + from as u64, &mut buf[from..to]) {
             // A file ends inside a block: repeating a read that ended there brings nothing new.
             Ok(count) if from + count <= done => {
                 let payload = done.saturating_sub(span.pad);
                 return Err(ended(span.start + done as u64, offset, len, payload));
             }
-            Ok(count) => done = from + count,
+            Ok(count) => {
+                done = from + count;
+                came(done.saturating_sub(span.pad).min(len));
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

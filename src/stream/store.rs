@@ -11,8 +11,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::retry::retried;
 use super::{
-    BLOCK, Buffer, Error, ExpertCounters, ExpertWeights, Experts, Files, Gate, Policy, Wanted,
-    read_span, span_capacity,
+    BLOCK, Buffer, Error, ExpertCounters, ExpertWeights, Experts, Files, Gate, Meters, Policy,
+    WaitFor, Wanted, read_span, span_capacity,
 };
 use crate::checkpoint::names::ExpertPart;
 use crate::checkpoint::{Checkpoint, ExpertAt, ExpertPlace};
@@ -76,7 +76,7 @@ pub struct ExpertStore {
     jobs: Option<Sender<Job>>,
     done: Receiver<Done>,
     threads: Vec<JoinHandle<()>>,
-    counters: ExpertCounters,
+    meters: Arc<Meters>,
 }
 
 impl ExpertStore {
@@ -91,7 +91,23 @@ impl ExpertStore {
         slots: usize,
         gate: Option<Gate>,
     ) -> Result<Self, Error> {
+        let meters = Meters::new(checkpoint.config().layers());
+        Self::metered(checkpoint, files, slots, gate, meters)
+    }
+
+    /// As [`Self::new`], counting on these meters.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn metered(
+        checkpoint: Arc<Checkpoint>,
+        files: Files,
+        slots: usize,
+        gate: Option<Gate>,
+        meters: Arc<Meters>,
+    ) -> Result<Self, Error> {
         let config = checkpoint.config();
+        meters.expert_bytes(checkpoint.expert_layout().bytes());
         let policy = Policy::new(slots, config.layers(), config.moe.experts);
         let capacity = slot_bytes(&checkpoint);
         let buffers = (0..slots)
@@ -121,7 +137,7 @@ impl ExpertStore {
             jobs: Some(jobs),
             done,
             threads: Vec::new(),
-            counters: ExpertCounters::default(),
+            meters,
         };
         for reader in 0..READERS.min(slots) {
             let (shared, to_do, tell) = (Arc::clone(&store.shared), to_do.clone(), tell.clone());
@@ -170,7 +186,7 @@ impl ExpertStore {
         match read {
             Ok(pad) => {
                 self.slots[slot] = Some(Slot { buffer, pad });
-                self.counters.bytes_read += self.shared.checkpoint.expert_layout().bytes();
+                self.meters.expert_read(self.layer);
                 match pending {
                     Some(pending) => self.here.push((slot, pending.index)),
                     // Its request was forgotten; what was read is good all the same.
@@ -185,7 +201,7 @@ impl ExpertStore {
                 let Some(pending) = pending else {
                     return Ok(());
                 };
-                self.counters.drops += 1;
+                self.meters.expert_dropped(self.layer);
                 Err(Error::Expert {
                     layer: self.layer,
                     expert: pending.expert,
@@ -196,7 +212,9 @@ impl ExpertStore {
     }
 
     fn wait(&mut self) -> Result<Done, Error> {
-        self.done.recv().map_err(|_| Error::ReaderFailed)
+        let done = &self.done;
+        let wait = || done.recv().map_err(|_| Error::ReaderFailed);
+        self.meters.waiting(WaitFor::Experts, wait)
     }
 }
 
@@ -225,10 +243,9 @@ impl Experts for ExpertStore {
         }
 
         self.layer = layer;
-        let count = wanted.len() as u64;
-        self.counters.requests += count;
-        self.counters.bytes_requested += count * self.shared.checkpoint.expert_layout().bytes();
         let resident = self.policy.request(layer, wanted);
+        let retained = resident.iter().flatten().count();
+        self.meters.experts_requested(layer, wanted.len(), retained);
         for (index, (wanted, slot)) in wanted.iter().zip(resident).enumerate() {
             match slot {
                 Some(slot) => self.here.push((slot, index)),
@@ -268,7 +285,7 @@ impl Experts for ExpertStore {
     }
 
     fn counters(&self) -> ExpertCounters {
-        self.counters
+        self.meters.experts()
     }
 }
 

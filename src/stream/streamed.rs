@@ -1,13 +1,14 @@
 //! The trunk as a walk: pinned segments stay in memory, the others come through the ring.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::reads::SegmentReads;
-use super::ring::{Gate, Loaded, Ring, SlotState, attempt};
+use super::ring::{Gate, Loaded, Ring, attempt};
 use super::{
-    Buffer, Error, Files, PassPlan, Piece, Plan, ReadAt, Segment, StageId, Trunk, TrunkCounters,
-    Walk,
+    Buffer, Error, Files, Meters, PassPlan, Piece, Plan, ReadAt, Segment, StageId, Trunk,
+    TrunkCounters, WaitFor, Walk,
 };
 use crate::checkpoint::{Checkpoint, Tensor, names};
 use crate::kernels::{Weights, widen};
@@ -73,10 +74,7 @@ pub struct StreamedTrunk {
     ahead: bool,
     embedding: Tensor,
     embedding_row: Vec<u8>,
-    embedding_bytes_read: u64,
-    /// Of the bytes that were read, the head's.
-    head_bytes_read: u64,
-    pinned_bytes: u64,
+    meters: Arc<Meters>,
 }
 
 impl StreamedTrunk {
@@ -89,6 +87,21 @@ impl StreamedTrunk {
         walk: &Walk,
         plan: &TrunkPlan,
         files: Files,
+    ) -> Result<Self, Error> {
+        let meters = Meters::new(checkpoint.config().layers());
+        Self::metered(checkpoint, walk, plan, files, meters)
+    }
+
+    /// As [`Self::open`], counting on these meters.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn metered(
+        checkpoint: Arc<Checkpoint>,
+        walk: &Walk,
+        plan: &TrunkPlan,
+        files: Files,
+        meters: Arc<Meters>,
     ) -> Result<Self, Error> {
         let segments = walk.segments(plan.segment_bytes);
         debug_assert_eq!(segments.len(), plan.pinned.len());
@@ -104,6 +117,10 @@ impl StreamedTrunk {
             .filter(|(_, p)| **p)
             .map(|(r, _)| r.bytes)
             .sum();
+        meters.trunk_read(pinned_bytes);
+        meters.trunk_owed(pinned_bytes);
+        meters.pinned(pinned_bytes);
+        tell_layers(&meters, walk, &segments, &plan.pinned);
 
         let streamed = |i: &usize| !plan.pinned[*i];
         // The walk starts a segment at its last stage, the head.
@@ -122,6 +139,7 @@ impl StreamedTrunk {
                 Arc::clone(&reads),
                 plan.ring_slots.max(1),
                 capacity,
+                Arc::clone(&meters),
             )?),
         };
         let embedding = *checkpoint.tensor(names::EMBEDDING)?;
@@ -142,9 +160,7 @@ impl StreamedTrunk {
             ahead: false,
             embedding,
             embedding_row,
-            embedding_bytes_read: 0,
-            head_bytes_read: 0,
-            pinned_bytes,
+            meters,
         })
     }
 
@@ -158,6 +174,25 @@ impl StreamedTrunk {
         if let (Some(ring), Some(held)) = (&self.ring, self.held.take()) {
             ring.give_back(held);
         }
+    }
+}
+
+/// Tells how much of each layer is pinned.
+fn tell_layers(meters: &Meters, walk: &Walk, segments: &[Segment], pinned: &[bool]) {
+    let mut layers: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    for (segment, pinned) in segments.iter().zip(pinned) {
+        for run in segment {
+            let tensor = walk.tensor(run);
+            if let Some(layer) = names::layer(&tensor.name) {
+                let (kept, all) = layers.entry(layer).or_default();
+                let weights = run.rows.len() * tensor.columns;
+                *all += weights;
+                *kept += if *pinned { weights } else { 0 };
+            }
+        }
+    }
+    for (layer, (kept, all)) in layers {
+        meters.layer_pinned(layer, kept as f64 / all.max(1) as f64);
     }
 }
 
@@ -182,7 +217,7 @@ fn load(
                         };
                         if pinned[i] {
                             let mut buffer = Buffer::new(reads.capacity)?;
-                            let pads = attempt(reads, files, buffer.as_mut_slice())?;
+                            let pads = attempt(reads, files, buffer.as_mut_slice(), &|_| {})?;
                             mine.push((i, Pinned { buffer, pads }));
                         }
                     }
@@ -208,8 +243,10 @@ impl Trunk for StreamedTrunk {
     fn embedding(&mut self, id: u32, row: &mut [f32]) -> Result<(), Error> {
         let bytes = &mut self.embedding_row[..];
         let offset = self.embedding.offset + u64::from(id) * bytes.len() as u64;
-        self.checkpoint.read(self.embedding.shard, offset, bytes)?;
-        self.embedding_bytes_read += bytes.len() as u64;
+        self.meters.waiting(WaitFor::Embedding, || {
+            self.checkpoint.read(self.embedding.shard, offset, bytes)
+        })?;
+        self.meters.embedding_read(bytes.len() as u64);
         for (value, bytes) in row.iter_mut().zip(bytes.as_chunks::<2>().0) {
             *value = widen(*bytes);
         }
@@ -268,8 +305,10 @@ impl Trunk for StreamedTrunk {
                 let loaded = ring.take(self.place)?;
                 debug_assert_eq!(loaded.segment, index);
                 self.place += 1;
+                let bytes = self.reads[index].bytes;
+                self.meters.trunk_owed(bytes);
                 if self.head.contains(&index) {
-                    self.head_bytes_read += self.reads[index].bytes;
+                    self.meters.head_read(bytes);
                 }
                 self.held = Some(loaded);
             }
@@ -305,16 +344,6 @@ impl Trunk for StreamedTrunk {
     }
 
     fn counters(&self) -> TrunkCounters {
-        let (streamed, stalled) = self.ring.as_ref().map(Ring::figures).unwrap_or_default();
-        let slots = self.ring.as_ref().map(Ring::slots).unwrap_or_default();
-        TrunkCounters {
-            bytes_read: self.pinned_bytes + streamed,
-            bytes_pinned: self.pinned_bytes,
-            head_bytes_read: self.head_bytes_read,
-            embedding_bytes_read: self.embedding_bytes_read,
-            ring_slots: slots.len(),
-            ring_in_flight: slots.iter().filter(|s| **s == SlotState::Reading).count(),
-            stalled,
-        }
+        self.meters.trunk()
     }
 }

@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn a_cut_message_is_closed_where_it_was_left() {
-        use crate::text::completion::Place;
         use crate::text::Channel;
+        use crate::text::completion::Place;
         let answer = Message::assistant(Some("why".into()), "");
         let whole = text(&message(&answer, Thinking::default()));
         for (place, said) in [

@@ -10,6 +10,14 @@ pub enum Slash {
     Help,
     /// Forget the conversation.
     Reset,
+    /// Halt the running answer.
+    Pause,
+    /// Go on with an answer that was halted, stopped or cut.
+    Continue,
+    /// Answer the last message anew.
+    Regenerate,
+    /// Take the last message and its answer back.
+    Undo,
     /// How much to think; None asks what is in force.
     Effort(Option<Effort>),
     /// Whether to think; None asks what is in force.
@@ -34,7 +42,7 @@ pub struct Entry {
     make: fn(Option<&str>) -> Option<Slash>,
 }
 
-/// All commands. Each of them runs while the model is busy, too.
+/// All commands. Those that do not run while the model is busy say so.
 pub const TABLE: &[Entry] = &[
     Entry {
         name: "/help",
@@ -49,6 +57,34 @@ pub const TABLE: &[Entry] = &[
         help: "forget the conversation; stops a running answer first",
         alias: false,
         make: |_| Some(Slash::Reset),
+    },
+    Entry {
+        name: "/pause",
+        arguments: &[],
+        help: "halt the running answer between two layers; /continue goes on",
+        alias: false,
+        make: |_| Some(Slash::Pause),
+    },
+    Entry {
+        name: "/continue",
+        arguments: &[],
+        help: "go on with an answer that was halted, stopped or cut",
+        alias: false,
+        make: |_| Some(Slash::Continue),
+    },
+    Entry {
+        name: "/regen",
+        arguments: &[],
+        help: "answer the last message anew; not while an answer runs",
+        alias: false,
+        make: |_| Some(Slash::Regenerate),
+    },
+    Entry {
+        name: "/undo",
+        arguments: &[],
+        help: "take the last message back into the line; not while an answer runs",
+        alias: false,
+        make: |_| Some(Slash::Undo),
     },
     Entry {
         name: "/effort",
@@ -264,7 +300,16 @@ mod tests {
         assert_eq!(
             drafts("/"),
             [
-                "/help", "/reset", "/effort ", "/think ", "/preset ", "/quit"
+                "/help",
+                "/reset",
+                "/pause",
+                "/continue",
+                "/regen",
+                "/undo",
+                "/effort ",
+                "/think ",
+                "/preset ",
+                "/quit"
             ]
         );
         assert_eq!(drafts("/e"), ["/effort "]);

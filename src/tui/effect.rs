@@ -3,7 +3,7 @@
 use crate::engine::Command;
 
 /// Something to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Ask the engine.
     Send(Command),

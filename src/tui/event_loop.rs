@@ -10,7 +10,7 @@ use super::message::Message;
 use super::state::{Phase, State};
 use super::terminal::Terminal;
 use super::update::update;
-use crate::engine::{Command, Event, Handle};
+use crate::engine::{Command, Event, Handle, TelemetryReader};
 
 /// Between two looks at the telemetry while the engine works: 4 a second.
 const LOOK_BUSY: Duration = Duration::from_millis(250);
@@ -33,6 +33,7 @@ pub struct Loop {
     terminal: Terminal,
     inputs: Receiver<Message>,
     engine: Handle,
+    telemetry: TelemetryReader,
     /// Commands that the engine had no room for yet.
     waiting: VecDeque<Command>,
     start: Instant,
@@ -52,6 +53,7 @@ impl Loop {
             state,
             terminal,
             inputs,
+            telemetry: engine.telemetry.reader(),
             engine,
             waiting: VecDeque::new(),
             start: Instant::now(),
@@ -162,7 +164,7 @@ impl Loop {
         if now >= self.next_look(now) {
             self.looked = Some(now);
             self.fit()?;
-            let telemetry = self.engine.telemetry.read();
+            let telemetry = self.telemetry.read(now);
             return self.update(Message::Telemetry(telemetry));
         }
         Ok(None)

@@ -43,6 +43,20 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
+/// A time that may be far below a second.
+pub fn brief(time: Duration) -> String {
+    match time.as_secs_f64() {
+        s if s < 0.1 => format!("{:.1} ms", s * 1e3),
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s => seconds(s),
+    }
+}
+
+/// A size in GB.
+pub fn gigabytes(bytes: Option<u64>) -> String {
+    decimal(bytes.map(|bytes| bytes as f64 / 1e9))
+}
+
 /// A share of one, in per cent.
 pub fn share(share: Option<f64>) -> String {
     known(share).map_or_else(
@@ -82,6 +96,17 @@ mod tests {
             ["0 s", "59 s", "1 min 01 s", "1 h 02 min"]
         );
         assert_eq!([0.25, 12.4, f64::NAN].map(seconds), ["0.2 s", "12 s", "–"]);
+    }
+
+    #[test]
+    fn brief_times_and_sizes() {
+        let text = |us| brief(Duration::from_micros(us));
+        assert_eq!(
+            [0, 1_540, 250_400, 1_500_000, 75_000_000].map(text),
+            ["0.0 ms", "1.5 ms", "250 ms", "1.5 s", "1 min 15 s"]
+        );
+        assert_eq!(gigabytes(None), "–");
+        assert_eq!(gigabytes(Some(12_345_678_901)), "12.35");
     }
 
     #[test]

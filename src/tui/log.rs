@@ -101,6 +101,16 @@ impl Log {
         }
     }
 
+    /// Forgets what the program said since the last text of the conversation: that text is gone on with.
+    pub fn drop_notices(&mut self) {
+        while let Some(Kind::Notice | Kind::Alarm) = self.blocks.last().map(|block| block.kind) {
+            self.blocks.pop();
+        }
+        if self.top.is_some_and(|top| top.block >= self.blocks.len()) {
+            self.follow();
+        }
+    }
+
     /// Forgets all texts.
     pub fn clear(&mut self) {
         *self = Self {

@@ -175,6 +175,7 @@ impl State {
                 let elapsed = time(self.now.saturating_sub(turn.began));
                 let doing = match (turn, self.telemetry.activity) {
                     (turn, _) if turn.cancelling => "cancelling".to_owned(),
+                    (turn, _) if turn.paused => "halted".to_owned(),
                     (turn, _) if turn.answering.is_some() => "answering".to_owned(),
                     (turn, _) if turn.think > 0 => "thinking".to_owned(),
                     (_, Activity::Prefill { done, of }) => {

@@ -21,6 +21,10 @@ pub struct Turn {
     pub response: usize,
     /// Whether it was asked to stop.
     pub cancelling: bool,
+    /// Whether it is halted.
+    pub paused: bool,
+    /// Whether its reasoning has its heading already.
+    pub heading: bool,
 }
 
 impl Turn {

@@ -16,6 +16,10 @@ pub fn run(state: &mut State, slash: Slash) -> Vec<Effect> {
             Vec::new()
         }
         Slash::Reset => reset(state),
+        Slash::Pause => ask(state, Command::Pause),
+        Slash::Continue => ask(state, Command::Continue),
+        Slash::Regenerate => ask(state, Command::Regenerate),
+        Slash::Undo => ask(state, Command::Undo),
         Slash::Effort(Some(effort)) => think(state, Some(effort)),
         Slash::Think(Some(false)) => think(state, None),
         Slash::Think(Some(true)) => {
@@ -47,7 +51,7 @@ pub fn run(state: &mut State, slash: Slash) -> Vec<Effect> {
                 return Vec::new();
             }
             state.hint = Some(match state.phase {
-                Phase::Turn(_) => "Changing the memory plan when this answer is over.".to_owned(),
+                Phase::Turn(_) => "Changing the memory plan when this token is through.".to_owned(),
                 _ => "Changing the memory plan.".to_owned(),
             });
             vec![Effect::Send(Command::Preset(preset))]
@@ -91,6 +95,13 @@ fn reset(state: &mut State) -> Vec<Effect> {
         state.hint = Some("Stopping the answer, then forgetting the conversation.".to_owned());
     }
     vec![Effect::Send(Command::Reset)]
+}
+
+fn ask(state: &mut State, command: Command) -> Vec<Effect> {
+    match able(state) {
+        true => vec![Effect::Send(command)],
+        false => Vec::new(),
+    }
 }
 
 /// Whether the engine can be asked now; if not, says why.

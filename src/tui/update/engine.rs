@@ -6,8 +6,8 @@ use super::super::figures::{counted, seconds};
 use super::super::log::Kind;
 use super::super::state::{Phase, State};
 use super::super::turn::Turn;
-use crate::engine::{Activity, Ended, Event, TurnFacts};
-use crate::text::Channel;
+use crate::engine::{Activity, Ended, Event, Reread, TurnFacts};
+use crate::text::{Channel, Message as Said};
 
 /// An event.
 pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
@@ -16,6 +16,7 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             model,
             messages,
             effort,
+            open,
         } => {
             state.telemetry.positions.1 = model.context;
             state.thinking = Some(effort);
@@ -25,7 +26,17 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             state.model = Some(model);
             state.phase = Phase::Idle;
             state.show_history(messages);
+            if let Some(ended) = open {
+                let how = ending(&ended).1;
+                state.response.push(
+                    Kind::Alarm,
+                    format!("The last answer is not finished: {how} {GO_ON}"),
+                );
+            }
         }
+        Event::TurnResumed { prompt_tokens } => resumed(state, prompt_tokens),
+        Event::Paused => pause(state, true),
+        Event::Unpaused => pause(state, false),
         Event::TurnStarted {
             user,
             prompt_tokens,
@@ -33,15 +44,24 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
         Event::Delta { channel, text } => delta(state, channel, &text),
         Event::TurnEnded(facts) => ended(state, facts),
         Event::Reset { messages } => {
-            state.response.clear();
-            state.think.clear();
-            state.thought = None;
-            state.about.clear();
             state.telemetry.positions.0 = 0;
             give_back(state);
-            state.phase = Phase::Idle;
-            state.show_history(messages);
+            show_anew(state, messages);
             state.hint = Some("The conversation starts anew.".to_owned());
+        }
+        Event::Conversation {
+            messages,
+            taken_back,
+            cost,
+        } => {
+            show_anew(state, messages);
+            if let Some(text) = taken_back {
+                put_back(state, &text);
+                state.hint = Some("The message is taken back into the line.".to_owned());
+            }
+            if let Some(cost) = cost {
+                state.hint = Some(price(cost));
+            }
         }
         Event::Planned {
             preset,
@@ -54,18 +74,27 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
                 trunk_read as f64 / 1e9
             ));
         }
-        Event::ThinkingIs(thinking) => {
+        Event::SamplingIs(_) => {
+            state.hint = Some("Chosen like this from the next answer on.".to_owned());
+        }
+        Event::ThinkingIs {
+            effort: thinking,
+            cost,
+        } => {
             state.thinking = Some(thinking);
             state.answers_due = state.answers_due.saturating_sub(1);
             if state.answers_due == 0 {
                 state.asked = None;
-                state.hint = Some(match thinking {
-                    None => "No thinking from the next answer on.".to_owned(),
-                    Some(effort) => format!(
-                        "Thinking effort {} from the next answer on.",
-                        effort.as_str()
-                    ),
-                });
+                let price = cost.map(|cost| format!(" {}", price(cost)));
+                state.hint = Some(
+                    match thinking {
+                        None => "No thinking from the next answer on.".to_owned(),
+                        Some(effort) => format!(
+                            "Thinking effort {} from the next answer on.",
+                            effort.as_str()
+                        ),
+                    } + &price.unwrap_or_default(),
+                );
             }
         }
         Event::Refused(why) => {
@@ -120,7 +149,10 @@ fn delta(state: &mut State, channel: Option<Channel>, text: &str) {
     if state.turn().is_none() {
         state.phase = Phase::Turn(Turn::new(state.now, 0));
     }
-    let (first_thought, now) = (state.turn().is_some_and(|turn| turn.think == 0), state.now);
+    let first_thought = state
+        .turn()
+        .is_some_and(|turn| turn.think == 0 && !turn.heading);
+    let now = state.now;
     if let Phase::Turn(turn) = &mut state.phase {
         turn.count(channel, now);
     }
@@ -153,25 +185,82 @@ fn ended(state: &mut State, facts: TurnFacts) {
         seconds(facts.seconds_prefill),
         seconds(facts.seconds_prefill + facts.seconds_decode),
     );
-    match facts.ended {
-        Ended::Finished => state.response.push(Kind::Notice, figures),
-        Ended::Cancelled => state.response.push(
+    let (kind, how) = ending(&facts.ended);
+    let text = match &facts.ended {
+        Ended::Finished => figures,
+        ended if ended.is_open() => format!("{how} {figures}. {GO_ON}"),
+        _ => format!("{how} {figures}."),
+    };
+    state.response.push(kind, text);
+}
+
+/// What can be done about an answer that is not finished.
+const GO_ON: &str = "/continue goes on, /regen answers anew, /undo takes the message back.";
+
+/// How an answer ended, in a sentence, and how loud that is to be said.
+fn ending(ended: &Ended) -> (Kind, String) {
+    let (kind, how) = match ended {
+        Ended::Finished => (Kind::Notice, "finished.".to_owned()),
+        Ended::Cancelled => (Kind::Notice, "stopped by you, kept so far.".to_owned()),
+        Ended::Limit => (
             Kind::Notice,
-            format!("stopped by you, kept so far; {figures}"),
+            "it has as many tokens as --gen allows.".to_owned(),
         ),
-        Ended::Length => state.response.push(
+        Ended::StopId(id) => (Kind::Notice, format!("stopped at id {id}.")),
+        Ended::Length => (
             Kind::Alarm,
-            "cut: the context is full. /reset starts anew; --context plans for more.",
+            "cut: the context is full. /reset starts anew; --context plans for more.".to_owned(),
         ),
-        Ended::Malformed(what) => state.response.push(
+        Ended::Malformed(what) => (
             Kind::Alarm,
-            format!("the model lost the form of an answer ({what}); what could be read is kept"),
+            format!("the model lost the form of an answer ({what}); what could be read is kept."),
         ),
-        Ended::Failed(why) => state.response.push(
+        Ended::Failed(why) => (
             Kind::Alarm,
             format!("cut: {why}. What came before is kept."),
         ),
+        Ended::Killed => (
+            Kind::Alarm,
+            "the program ended in the middle of it; what was written down is kept.".to_owned(),
+        ),
+    };
+    (kind, how)
+}
+
+/// What is to be read again, and about how long that takes.
+fn price(cost: Reread) -> String {
+    let about = cost.seconds.map(|s| format!(", about {}", seconds(s)));
+    format!(
+        "The next answer reads {} again{}.",
+        counted(cost.tokens, "token"),
+        about.unwrap_or_default()
+    )
+}
+
+/// Shows a conversation in place of what was shown.
+fn show_anew(state: &mut State, messages: Vec<Said>) {
+    state.response.clear();
+    state.think.clear();
+    state.thought = None;
+    state.about.clear();
+    state.phase = Phase::Idle;
+    state.show_history(messages);
+}
+
+/// The last answer goes on: its last blocks are appended to.
+fn resumed(state: &mut State, prompt_tokens: usize) {
+    state.response.drop_notices();
+    state.phase = Phase::Turn(Turn {
+        heading: true,
+        ..Turn::new(state.now, prompt_tokens)
+    });
+}
+
+fn pause(state: &mut State, paused: bool) {
+    if let Phase::Turn(turn) = &mut state.phase {
+        turn.paused = paused;
     }
+    state.hint = paused.then(|| "Halted. /continue goes on, Esc stops the answer.".to_owned());
 }
 
 fn stopped(state: &mut State, reason: String) -> Vec<Effect> {
@@ -191,10 +280,16 @@ fn stopped(state: &mut State, reason: String) -> Vec<Effect> {
 /// A message that was sent but not taken goes back to where it was written.
 fn give_back(state: &mut State) {
     if let Phase::Waiting(text) = &state.phase {
-        let written = state.draft.text();
-        // What starts with a slash was written with two.
-        let slash = if text.starts_with('/') { "/" } else { "" };
-        let gap = if written.is_empty() { "" } else { "\n" };
-        state.draft = Draft::with(&format!("{slash}{text}{gap}{written}"));
+        let text = text.clone();
+        put_back(state, &text);
     }
+}
+
+/// A message becomes a draft again, before what has been written since.
+fn put_back(state: &mut State, text: &str) {
+    let written = state.draft.text();
+    // What starts with a slash was written with two.
+    let slash = if text.starts_with('/') { "/" } else { "" };
+    let gap = if written.is_empty() { "" } else { "\n" };
+    state.draft = Draft::with(&format!("{slash}{text}{gap}{written}"));
 }

@@ -27,6 +27,7 @@ fn ready_event(messages: Vec<Said>) -> Event {
         },
         messages,
         effort: Some(Effort::Max),
+        open: None,
     }
 }
 
@@ -62,6 +63,10 @@ fn started(user: &str) -> Event {
     }
 }
 
+fn thinking_is(effort: Option<Effort>) -> Event {
+    Event::ThinkingIs { effort, cost: None }
+}
+
 fn delta(channel: Channel, text: &str) -> Event {
     Event::Delta {
         channel: Some(channel),
@@ -71,12 +76,12 @@ fn delta(channel: Channel, text: &str) -> Event {
 
 fn ended(ended: Ended) -> Event {
     Event::TurnEnded(TurnFacts {
-        ended,
         think_tokens: 1,
         response_tokens: 2,
         seconds_prefill: 1.0,
         seconds_decode: 2.0,
         positions: 15,
+        ..TurnFacts::nothing(ended)
     })
 }
 
@@ -338,7 +343,7 @@ fn one_key_cycles_the_effort_from_what_was_asked_last() {
         Some(Effort::Low),
         Some(Effort::High),
     ] {
-        tell(&mut state, Event::ThinkingIs(thinking));
+        tell(&mut state, thinking_is(thinking));
     }
     assert_eq!(
         (state.thinking, state.asked),
@@ -527,7 +532,7 @@ fn anything() -> impl Strategy<Value = Message> {
         Just(Event::Reset {
             messages: Vec::new()
         }),
-        Just(Event::ThinkingIs(None)),
+        Just(thinking_is(None)),
         Just(Event::Refused("no".to_owned())),
         Just(Event::Warning("careful".to_owned())),
         Just(Event::Stopped(None)),

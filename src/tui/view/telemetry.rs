@@ -1,53 +1,56 @@
 //! What the engine is doing, in figures. Four of them are always named: trunk GB/s, ring slots in flight, experts retained,
-//! expert drops. What is not known is a dash.
+//! expert drops. What is not known is a dash. Here the short forms; the long one stands in [`side`].
+
+mod side;
+mod strip;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::super::figures::{UNKNOWN, count, decimal, share};
+use super::super::figures::{UNKNOWN, brief, count, decimal, gigabytes, share};
 use super::super::glyph::width;
-use super::super::layout::{Areas, body};
+use super::super::layout::Areas;
 use super::super::state::{Phase, State};
 use super::super::theme::Role;
-use super::title::{self, Title};
 
-/// The figures, as texts.
+/// The main figures, as texts.
 struct Figures {
     trunk: String,
     ring: String,
     retained: String,
     drops: String,
     layer: String,
-    rate: String,
     memory: String,
-    positions: String,
 }
 
 impl Figures {
     fn of(state: &State) -> Self {
         let telemetry = &state.telemetry;
-        let of = |pair: Option<(usize, usize)>| {
-            pair.map_or(UNKNOWN.to_owned(), |(n, of)| {
-                format!("{} of {}", count(n), count(of))
-            })
-        };
-        let (used, planned) = telemetry.positions;
+        let layer = of(telemetry.layer);
         Self {
-            trunk: decimal(telemetry.trunk_gb_per_s),
-            ring: of(telemetry.ring),
-            retained: share(telemetry.experts_retained),
+            trunk: decimal(telemetry.trunk.second),
+            ring: of(telemetry.in_flight()),
+            retained: share(telemetry.retained()),
             // Nothing can have been dropped, or not, before there is an engine to say so.
             drops: match (&state.phase, telemetry.drops) {
                 (Phase::Loading, 0) => UNKNOWN.to_owned(),
                 (_, 0) => "0".to_owned(),
                 (_, drops) => format!("{drops} !!"),
             },
-            layer: of(telemetry.layer),
-            rate: decimal(telemetry.tokens_per_s),
-            memory: decimal(telemetry.rss_bytes.map(|bytes| bytes as f64 / 1e9)),
-            positions: of((planned > 0).then_some((used, planned))),
+            layer: match telemetry.elapsed {
+                Some(elapsed) => format!("{layer}, {}", brief(elapsed)),
+                None => layer,
+            },
+            memory: gigabytes(telemetry.rss_bytes),
         }
     }
+}
+
+/// So many of so many.
+fn of(pair: Option<(usize, usize)>) -> String {
+    pair.map_or(UNKNOWN.to_owned(), |(n, of)| {
+        format!("{} of {}", count(n), count(of))
+    })
 }
 
 /// Draws the telemetry in the form that fits.
@@ -55,7 +58,7 @@ pub fn view(state: &State, frame: &mut Frame, areas: &Areas) {
     let figures = Figures::of(state);
     let area = areas.telemetry;
     match (areas.side, area.height) {
-        (true, _) => side(state, frame, area, &figures),
+        (true, _) => side::view(state, frame, area, &figures),
         (_, 2..) => two_rows(state, frame, area, &figures),
         _ => one_row(state, frame, area, &figures),
     }
@@ -69,45 +72,6 @@ fn drops(state: &State) -> Role {
     }
 }
 
-fn side(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
-    for row in area.rows() {
-        super::put(state, frame, row, "│", Role::Quiet);
-    }
-    let inner = Rect {
-        x: area.x + 1,
-        width: area.width - 1,
-        ..area
-    };
-    let title = Title {
-        name: "Telemetry",
-        ..Title::default()
-    };
-    title::view(state, frame, inner, title);
-    let plain = Role::Plain;
-    let lines = [
-        ("layer", figures.layer.clone(), plain),
-        ("tokens/s", figures.rate.clone(), plain),
-        ("", String::new(), plain),
-        ("trunk GB/s", figures.trunk.clone(), plain),
-        ("ring slots in flight", figures.ring.clone(), plain),
-        ("experts retained", figures.retained.clone(), plain),
-        ("expert drops", figures.drops.clone(), drops(state)),
-        ("", String::new(), plain),
-        ("memory GB", figures.memory.clone(), plain),
-        ("positions", figures.positions.clone(), plain),
-    ];
-    for (row, (name, value, role)) in body(inner).rows().zip(lines) {
-        super::put(state, frame, row, &format!(" {name}"), Role::Quiet);
-        let right = u16::try_from(width(&value)).unwrap_or(0);
-        let at = Rect {
-            x: row.right().saturating_sub(right + 1),
-            width: right,
-            ..row
-        };
-        super::put(state, frame, at, &value, role);
-    }
-}
-
 /// Three columns in each of two rows.
 fn two_rows(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
     // Where the columns start, in eightieths: the second has the longest text.
@@ -115,7 +79,7 @@ fn two_rows(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
     let plain = Role::Plain;
     let rows = [
         [
-            (format!("trunk GB/s {}", figures.trunk), plain),
+            (format!("trunk GB/s {}, 1 s", figures.trunk), plain),
             (format!("ring slots in flight {}", figures.ring), plain),
             (format!("layer {}", figures.layer), plain),
         ],
