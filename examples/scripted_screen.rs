@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, never};
+use k3::engine::telemetry::{ExpertFigures, SlotState};
 use k3::engine::{
     Activity, Command, EVENT_CAPACITY, Ended, Event, Handle, ModelFacts, TelemetryCell, TurnFacts,
 };
@@ -127,11 +128,26 @@ impl Engine {
         let positions = self.positions;
         self.telemetry.set(|t| {
             t.layer = Some((layer % 93 + 1, 93));
-            t.trunk_gb_per_s = Some(3.0 + (layer % 7) as f64 / 10.0);
-            t.ring = Some((layer % 4, 4));
-            t.experts_retained = Some(0.25 + (layer % 50) as f64 / 100.0);
+            t.trunk.second = Some(3.0 + (layer % 7) as f64 / 10.0);
+            t.trunk.ten = Some(3.3);
+            t.slots = (0..4_usize)
+                .map(|slot| match (slot + layer) % 4 {
+                    0 => SlotState::Computing,
+                    1 => SlotState::Ready,
+                    2 => SlotState::Empty,
+                    _ => SlotState::Reading {
+                        percent: (layer % 101) as u8,
+                    },
+                })
+                .collect();
+            let kept = (layer % 50) as u64;
+            t.expert_figures = Some(ExpertFigures {
+                requested: (100, 100_000),
+                retained: (25 + kept, 1000 * (25 + kept)),
+                read: (75 - kept, 1000 * (75 - kept)),
+            });
             t.positions = (positions, 8192);
-            t.tokens_per_s = Some(16.4);
+            t.tokens_per_minute = Some(984.0);
             t.rss_bytes = Some(1_234_000_000);
         });
         loop {

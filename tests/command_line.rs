@@ -82,6 +82,12 @@ fn a_synthetic_model_gives_tokens() {
         "layers",
         "seconds_prefill",
         "wall_seconds",
+        "seconds_load",
+        "seconds_wait_trunk",
+        "seconds_wait_experts",
+        "seconds_disk_wait",
+        "seconds_compute",
+        "seconds_other",
         "threads",
         "trunk_bytes_read",
         "trunk_bytes_pinned",
@@ -96,6 +102,12 @@ fn a_synthetic_model_gives_tokens() {
         assert!(result[field].is_number(), "{field}");
     }
     assert!(result["plan"].is_object());
+    // The breakdown adds up to the whole.
+    let seconds = |field: &str| result[field].as_f64().unwrap();
+    let parts = ["load", "disk_wait", "compute", "other"].map(|p| seconds(&format!("seconds_{p}")));
+    assert!((parts.iter().sum::<f64>() - seconds("wall_seconds")).abs() < 1e-6);
+    assert!(parts[2] > 0.0);
+    assert!(seconds("seconds_wait_trunk") + seconds("seconds_wait_experts") <= parts[1]);
 }
 
 #[test]

@@ -110,7 +110,14 @@ fn a_question_is_thought_about_and_answered() {
     assert_eq!(facts.ended, Ended::Finished);
     assert!(!think.is_empty() && !response.is_empty());
     assert!(facts.think_tokens > 0 && facts.response_tokens > 0);
-    assert!(engine.telemetry.read().retained().is_some());
+    let told = engine.telemetry.read();
+    assert!(told.retained().is_some() && told.last_token.is_some());
+    assert!(told.tokens_per_minute.is_some_and(|rate| rate > 0.0));
+    assert!(told.layers.iter().all(|layer| layer.time.is_some()));
+    assert!(told.planned_bytes > told.trunk_bytes.map(|trunk| trunk.pinned));
+    assert!(told.peak_rss_bytes >= told.rss_bytes);
+    // No turn runs.
+    assert_eq!((told.layer, told.elapsed), (None, None));
     quit(&engine);
 }
 

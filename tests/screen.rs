@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use k3::engine::{Activity, Ended, Event, ModelFacts, Telemetry, TurnFacts};
+use k3::engine::telemetry::{ExpertFigures, LayerFigures, SlotState, Split, TrunkBytes, Waits};
+use k3::engine::{Activity, Ended, Event, ModelFacts, Rates, Telemetry, TurnFacts};
 use k3::text::{Channel, Effort, Message as Said};
 use k3::tui::{Message, State, Theme, update, view};
 use proptest::prelude::*;
@@ -86,17 +87,69 @@ fn delta(channel: Channel, text: &str) -> Event {
     }
 }
 
+/// In the middle of a token, layer 47 of 93, with every kind of figure.
 fn busy_telemetry() -> Telemetry {
+    let ms = Duration::from_millis;
+    // Layer 0 has no experts; those from 60 on nothing went through yet.
+    let layers = (0..93_u64).map(|layer| LayerFigures {
+        requested: if layer == 0 { 0 } else { 1600 },
+        retained: if layer == 0 { 0 } else { 17 * layer },
+        read: if layer == 0 { 0 } else { 1600 - 17 * layer },
+        drops: 0,
+        last: (1..60).contains(&layer).then_some((16, layer % 17)),
+        time: (layer < 60).then_some((ms(100 + 10 * (layer % 23)), ms(50))),
+        pinned: Some((layer % 4) as f64 / 3.0),
+    });
     Telemetry {
         activity: Activity::Decode,
-        layer: Some((47, 93)),
-        trunk_gb_per_s: Some(3.214),
-        ring: Some((3, 4)),
-        experts_retained: Some(0.4321),
-        drops: 0,
         positions: (1234, 8192),
-        tokens_per_s: Some(0.04),
+        tokens_per_minute: Some(2.4),
+        layer: Some((47, 93)),
+        elapsed: Some(ms(12_340)),
+        trunk: Rates {
+            second: Some(3.214),
+            ten: Some(3.05),
+        },
+        experts: Rates {
+            second: Some(1.02),
+            ten: None,
+        },
+        slots: vec![
+            SlotState::Computing,
+            SlotState::Reading { percent: 37 },
+            SlotState::Ready,
+            SlotState::Empty,
+        ],
+        waits: Some(Waits {
+            trunk: ms(754_000),
+            experts: ms(61_000),
+            embedding: ms(12),
+        }),
+        last_token: Some(Split {
+            positions: 1,
+            waited: Waits {
+                trunk: ms(14_000),
+                experts: ms(6_000),
+                embedding: ms(2),
+            },
+            computed: ms(4_000),
+            rest: ms(998),
+        }),
+        expert_figures: Some(ExpertFigures {
+            requested: (147_200, 2_583_000_000_000),
+            retained: (63_606, 1_116_100_000_000),
+            read: (83_594, 1_466_900_000_000),
+        }),
+        drops: 0,
+        layers: layers.collect(),
+        trunk_bytes: Some(TrunkBytes {
+            read: 9_654_321_000_000,
+            owed: 9_654_254_000_000,
+            pinned: 28_000_000_000,
+        }),
         rss_bytes: Some(12_345_678_901),
+        peak_rss_bytes: Some(12_500_000_000),
+        planned_bytes: Some(12_600_000_000),
     }
 }
 
@@ -134,7 +187,7 @@ fn answering(size: (u16, u16)) -> State {
         tell(&mut state, delta(Channel::Response, word));
     }
     update(&mut state, Message::Now(Duration::from_secs(75)));
-    update(&mut state, Message::Telemetry(busy_telemetry()));
+    update(&mut state, Message::Telemetry(Box::new(busy_telemetry())));
     state
 }
 
@@ -145,7 +198,7 @@ fn dropped(size: (u16, u16)) -> State {
         drops: 1,
         ..busy_telemetry()
     };
-    update(&mut state, Message::Telemetry(telemetry));
+    update(&mut state, Message::Telemetry(Box::new(telemetry)));
     tell(
         &mut state,
         Event::TurnEnded(TurnFacts {
@@ -272,6 +325,69 @@ fn the_four_facts_are_always_named() {
     }
 }
 
+/// With nothing known no figure is shown, not even a zero.
+#[test]
+fn what_is_not_known_is_no_zero() {
+    let mut state = first_start((200, 60));
+    state.model = None;
+    state.telemetry = Telemetry::default();
+    let shown = text(&state);
+    // The last row is the status line's.
+    let rows = shown.lines().take(59);
+    let side = rows.filter_map(|row| row.split_once('│'));
+    let side: Vec<&str> = side.map(|(_, side)| side).collect();
+    let digits = |row: &&&str| {
+        row.replace("1 s", "")
+            .replace("10 s", "")
+            .contains(|c: char| c.is_ascii_digit())
+    };
+    let told: Vec<_> = side.iter().filter(digits).collect();
+    // An idle engine has dropped nothing: that is known.
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("expert drops"), "{told:?}");
+}
+
+/// At 200x60 everything is shown: each slot, both windows, the split, read against owed, and all the layers.
+#[test]
+fn a_wide_screen_shows_every_figure() {
+    let shown = text(&answering((200, 60)));
+    for figure in [
+        "47 of 93, 12 s",
+        "1 s  3.21  10 s  3.05",
+        "1 s  1.02  10 s     –",
+        "slot 1  computing",
+        "slot 2  reading  37 %      ███░░░░░░░",
+        "slot 3  ready",
+        "slot 4  empty",
+        "waited for the trunk",
+        "12 min 34 s",
+        "14 s  56 %",
+        "9654.32",
+        "9654.25",
+        "147,200    2583.00 GB",
+        "12.60",
+    ] {
+        assert!(shown.contains(figure), "{figure}:\n{shown}");
+    }
+    let rows: Vec<&str> = shown
+        .lines()
+        .filter_map(|row| row.split('│').nth(1))
+        .collect();
+    let at = rows
+        .iter()
+        .position(|row| row.contains("layers: time"))
+        .unwrap();
+    let strip = |first: usize| -> String {
+        let rows = rows[at + 1 + first..at + 7].iter().step_by(2);
+        rows.map(|row| row.trim()).collect()
+    };
+    let (times, experts) = (strip(0), strip(1));
+    assert_eq!((times.chars().count(), experts.chars().count()), (93, 93));
+    assert_eq!(times.matches('·').count(), 33, "{times}");
+    assert_eq!(experts.matches('·').count(), 34, "{experts}");
+    assert!(experts.starts_with("·0112"), "{experts}");
+}
+
 #[test]
 fn drops_stand_out_with_and_without_colour() {
     for theme in [Theme::Ansi, Theme::Mono] {
@@ -324,7 +440,7 @@ proptest! {
         tell(&mut state, delta(Channel::Think, &think));
         tell(&mut state, delta(Channel::Response, &said));
         update(&mut state, Message::Paste(draft));
-        update(&mut state, Message::Telemetry(Telemetry { drops, ..busy_telemetry() }));
+        update(&mut state, Message::Telemetry(Box::new(Telemetry { drops, ..busy_telemetry() })));
         if help {
             press(&mut state, KeyCode::F(1));
         }

@@ -165,7 +165,7 @@ impl Loop {
             self.looked = Some(now);
             self.fit()?;
             let telemetry = self.telemetry.read(now);
-            return self.update(Message::Telemetry(telemetry));
+            return self.update(Message::Telemetry(Box::new(telemetry)));
         }
         Ok(None)
     }

@@ -20,7 +20,7 @@ pub enum Message {
     /// The engine's thread is gone without a last word.
     EngineGone,
     /// What the engine is doing.
-    Telemetry(Telemetry),
+    Telemetry(Box<Telemetry>),
     /// Time since the screen opened. The state knows no other clock.
     Now(Duration),
     /// A signal asks the program to leave.

@@ -24,10 +24,10 @@ pub fn update(state: &mut State, message: Message) -> Vec<Effect> {
             return Vec::new();
         }
         Message::Telemetry(telemetry) => {
-            if state.telemetry == telemetry {
+            if state.telemetry == *telemetry {
                 return Vec::new();
             }
-            state.telemetry = telemetry;
+            state.telemetry = *telemetry;
             Vec::new()
         }
         Message::Key(key) => key::on_key(state, key),

@@ -119,10 +119,10 @@ fn a_message_is_sent_shown_and_answered_in_both_panes() {
     assert_eq!(state.doing(), "reading the prompt – of 12, 0 s");
     update(
         &mut state,
-        Message::Telemetry(Telemetry {
+        Message::Telemetry(Box::new(Telemetry {
             activity: Activity::Prefill { done: 3, of: 12 },
             ..Telemetry::default()
-        }),
+        })),
     );
     update(&mut state, Message::Now(Duration::from_secs(5)));
     assert_eq!(state.doing(), "reading the prompt 3 of 12, 5 s");
@@ -485,7 +485,7 @@ fn nothing_is_drawn_when_nothing_changed() {
         !state.dirty
     };
     let telemetry = state.telemetry.clone();
-    assert!(quiet(&mut state, Message::Telemetry(telemetry)));
+    assert!(quiet(&mut state, Message::Telemetry(Box::new(telemetry))));
     assert!(quiet(&mut state, Message::Now(Duration::from_secs(9))));
     let mut state = answering();
     assert!(quiet(&mut state, Message::Now(Duration::from_millis(400))));

@@ -77,9 +77,13 @@ fn two_rows(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
     // Where the columns start, in eightieths: the second has the longest text.
     const STARTS: [u16; 4] = [0, 26, 56, 80];
     let plain = Role::Plain;
+    let window = match figures.trunk.as_str() {
+        UNKNOWN => "",
+        _ => ", 1 s",
+    };
     let rows = [
         [
-            (format!("trunk GB/s {}, 1 s", figures.trunk), plain),
+            (format!("trunk GB/s {}{window}", figures.trunk), plain),
             (format!("ring slots in flight {}", figures.ring), plain),
             (format!("layer {}", figures.layer), plain),
         ],
