@@ -21,6 +21,7 @@ impl Blueprint {
         let (config, layers) = (&self.config, self.layer_count());
         let segments = self.walk.segments(self.walk.segment_bytes());
         let run_bytes = |run| 2 * self.walk.tensor(run).columns as u64;
+        let runs = segments.iter().map(Vec::len).max().unwrap_or(0) as u64;
         let segments = segments
             .iter()
             .map(|s| {
@@ -42,6 +43,7 @@ impl Blueprint {
         let row = f32s(mla.cache_width());
         Shape {
             segments,
+            runs,
             vectors: vectors(config, &tensors),
             index: indexed as u64 * EXPERT_RECORD + tensors.len() as u64 * TENSOR_RECORD + HEADER,
             expert: ExpertLayout::new(&config.moe).bytes(),

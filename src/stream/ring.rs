@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::reads::SegmentReads;
 use super::retry::retried;
-use super::{Buffer, Error, Files, ReadAt};
+use super::{Buffer, Error, Files};
 
 /// What a slot of the ring is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,12 +32,15 @@ pub enum SlotState {
 pub(super) struct Loaded {
     pub segment: usize,
     pub buffer: Buffer,
-    pub pads: Vec<usize>,
+    /// Where the bytes of each read begin in the buffer.
+    pub starts: Vec<usize>,
     slot: usize,
 }
 
 /// The readers and what they have read.
 pub(super) struct Ring {
+    /// Bytes of all buffers.
+    pub allocated: u64,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -91,9 +94,9 @@ impl Ring {
         slots: usize,
         capacity: usize,
     ) -> Result<Self, Error> {
-        let free = (0..slots)
-            .map(|slot| Ok((slot, Buffer::new(capacity)?)))
-            .collect::<Result<_, Error>>()?;
+        let buffers = Buffer::several(slots, capacity)?;
+        let allocated = buffers.iter().map(|b| b.as_slice().len() as u64).sum();
+        let free = buffers.into_iter().enumerate().collect();
         let state = State {
             free,
             slots: vec![SlotState::Empty; slots],
@@ -107,6 +110,7 @@ impl Ring {
             ready: Condvar::new(),
         });
         let mut ring = Self {
+            allocated,
             shared,
             threads: Vec::new(),
         };
@@ -267,7 +271,7 @@ fn read_on(shared: &Shared) {
 
         let reads = &shared.reads[segment];
         let read = catch_unwind(AssertUnwindSafe(|| {
-            attempt(reads, &shared.files, buffer.as_mut_slice())
+            retried(|| reads.read(&shared.files, buffer.as_mut_slice()))
         }))
         .unwrap_or(Err(Error::ReaderFailed));
 
@@ -280,12 +284,12 @@ fn read_on(shared: &Shared) {
             state.free.push((slot, buffer));
         } else {
             let outcome = match read {
-                Ok(pads) => {
+                Ok(starts) => {
                     state.slots[slot] = SlotState::Ready;
                     Ok(Loaded {
                         segment,
                         buffer,
-                        pads,
+                        starts,
                         slot,
                     })
                 }
@@ -300,13 +304,4 @@ fn read_on(shared: &Shared) {
         }
         shared.work.notify_one();
     }
-}
-
-/// Reads a segment, again if it fails.
-pub(super) fn attempt(
-    reads: &SegmentReads,
-    files: &[Box<dyn ReadAt>],
-    buffer: &mut [u8],
-) -> Result<Vec<usize>, Error> {
-    retried(|| reads.read(files, buffer))
 }

@@ -1,15 +1,17 @@
 //! The trunk as a walk: pinned segments stay in memory, the others come through the ring.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::arena::Arena;
+use super::files::read_into;
 use super::reads::SegmentReads;
-use super::ring::{Gate, Loaded, Ring, SlotState, attempt};
+use super::ring::{Gate, Loaded, Ring, SlotState};
+use super::shape::slot;
 use super::{
-    Buffer, Error, Files, PassPlan, Piece, Plan, ReadAt, Segment, StageId, Trunk, TrunkCounters,
-    Walk,
+    Buffer, Error, Files, PassPlan, Piece, Place, Plan, Segment, StageId, Trunk, TrunkCounters,
+    Walk, span_capacity,
 };
-use crate::checkpoint::{Checkpoint, Tensor, names};
+use crate::checkpoint::{Checkpoint, names};
 use crate::kernels::{Weights, widen};
 
 /// How much of a walk is kept, and how the rest comes.
@@ -45,19 +47,13 @@ impl TrunkPlan {
     }
 }
 
-/// A pinned segment.
-struct Pinned {
-    buffer: Buffer,
-    pads: Vec<usize>,
-}
-
 /// The trunk of a checkpoint, streamed by a plan.
 pub struct StreamedTrunk {
     checkpoint: Arc<Checkpoint>,
     files: Files,
     segments: Vec<Segment>,
     reads: Arc<Vec<SegmentReads>>,
-    pinned: Vec<Option<Pinned>>,
+    pinned: Arena,
     ring: Option<Ring>,
     /// Streamed segments before the head's, and the head's.
     body: Vec<usize>,
@@ -71,8 +67,9 @@ pub struct StreamedTrunk {
     end: u64,
     /// The next pass's body was ordered already.
     ahead: bool,
-    embedding: Tensor,
-    embedding_row: Vec<u8>,
+    embedding: Place,
+    /// Where one row of it is read to.
+    embedding_row: Buffer,
     embedding_bytes_read: u64,
     /// Of the bytes that were read, the head's.
     head_bytes_read: u64,
@@ -97,7 +94,7 @@ impl StreamedTrunk {
             .map(|segment| SegmentReads::new(segment, walk, &checkpoint, &files))
             .collect::<Result<Vec<_>, _>>()?;
         let reads = Arc::new(reads);
-        let pinned = load(&reads, &plan.pinned, &files)?;
+        let pinned = Arena::load(&reads, &plan.pinned, &files)?;
         let pinned_bytes = reads
             .iter()
             .zip(&plan.pinned)
@@ -114,18 +111,18 @@ impl StreamedTrunk {
             .unwrap_or(segments.len());
         let body: Vec<usize> = (0..first_of_head).filter(streamed).collect();
         let head: Vec<usize> = (first_of_head..segments.len()).filter(streamed).collect();
-        let capacity = body.iter().chain(&head).map(|&i| reads[i].capacity).max();
-        let ring = match capacity {
-            None => None,
-            Some(capacity) => Some(Ring::new(
+        let ring = if body.is_empty() && head.is_empty() {
+            None
+        } else {
+            Some(Ring::new(
                 Arc::clone(&files),
                 Arc::clone(&reads),
                 plan.ring_slots.max(1),
-                capacity,
-            )?),
+                ring_slot(&segments, &reads),
+            )?)
         };
-        let embedding = *checkpoint.tensor(names::EMBEDDING)?;
-        let embedding_row = vec![0; 2 * checkpoint.config().hidden];
+        let embedding = files.place(&checkpoint, names::EMBEDDING)?;
+        let embedding_row = Buffer::new(span_capacity(2 * checkpoint.config().hidden))?;
         Ok(Self {
             checkpoint,
             files,
@@ -154,6 +151,12 @@ impl StreamedTrunk {
         ring.filter(|_| !self.files.pack_is_apart()).map(Ring::gate)
     }
 
+    /// Bytes of the buffers of ring and pins, which is what the memory plan says of them, to the page.
+    pub fn allocated(&self) -> (u64, u64) {
+        let ring = self.ring.as_ref().map_or(0, |ring| ring.allocated);
+        (ring, self.pinned.allocated())
+    }
+
     fn release(&mut self) {
         if let (Some(ring), Some(held)) = (&self.ring, self.held.take()) {
             ring.give_back(held);
@@ -161,43 +164,11 @@ impl StreamedTrunk {
     }
 }
 
-/// Loads the segments to be pinned, several at once.
-fn load(
-    reads: &[SegmentReads],
-    pinned: &[bool],
-    files: &[Box<dyn ReadAt>],
-) -> Result<Vec<Option<Pinned>>, Error> {
-    const READERS: usize = 4;
-    let next = AtomicUsize::new(0);
-    let mut loaded: Vec<Option<Pinned>> = reads.iter().map(|_| None).collect();
-    let parts = std::thread::scope(|scope| {
-        let readers: Vec<_> = (0..READERS)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut mine = Vec::new();
-                    loop {
-                        let i = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(reads) = reads.get(i) else {
-                            return Ok(mine);
-                        };
-                        if pinned[i] {
-                            let mut buffer = Buffer::new(reads.capacity)?;
-                            let pads = attempt(reads, files, buffer.as_mut_slice())?;
-                            mine.push((i, Pinned { buffer, pads }));
-                        }
-                    }
-                })
-            })
-            .collect();
-        readers
-            .into_iter()
-            .map(|reader| reader.join().unwrap_or(Err(Error::ReaderFailed)))
-            .collect::<Result<Vec<_>, Error>>()
-    })?;
-    for (i, pinned) in parts.into_iter().flatten() {
-        loaded[i] = Some(pinned);
-    }
-    Ok(loaded)
+/// Bytes of a slot in which every segment fits, wherever its runs are: [`super::Shape::ring_slot`] of what was opened.
+fn ring_slot(segments: &[Segment], reads: &[SegmentReads]) -> usize {
+    let largest = reads.iter().map(|reads| reads.bytes).max().unwrap_or(0);
+    let runs = segments.iter().map(Vec::len).max().unwrap_or(0);
+    slot(largest, runs as u64) as usize
 }
 
 impl Trunk for StreamedTrunk {
@@ -206,10 +177,12 @@ impl Trunk for StreamedTrunk {
     }
 
     fn embedding(&mut self, id: u32, row: &mut [f32]) -> Result<(), Error> {
-        let bytes = &mut self.embedding_row[..];
-        let offset = self.embedding.offset + u64::from(id) * bytes.len() as u64;
-        self.checkpoint.read(self.embedding.shard, offset, bytes)?;
-        self.embedding_bytes_read += bytes.len() as u64;
+        let Place { file, offset } = self.embedding;
+        let len = 2 * row.len();
+        let offset = offset + u64::from(id) * len as u64;
+        let file = self.files[file].as_ref();
+        let bytes = read_into(file, offset, len, &mut self.embedding_row)?;
+        self.embedding_bytes_read += len as u64;
         for (value, bytes) in row.iter_mut().zip(bytes.as_chunks::<2>().0) {
             *value = widen(*bytes);
         }
@@ -264,7 +237,7 @@ impl Trunk for StreamedTrunk {
         }
         if first == 0 {
             self.release();
-            if let (None, Some(ring)) = (&self.pinned[index], &self.ring) {
+            if let (None, Some(ring)) = (self.pinned.segment(index), &self.ring) {
                 let loaded = ring.take(self.place)?;
                 debug_assert_eq!(loaded.segment, index);
                 self.place += 1;
@@ -280,9 +253,9 @@ impl Trunk for StreamedTrunk {
             .take_while(|run| run.stage == stage)
             .count();
         self.at = (index, first + count);
-        let (buffer, pads) = match (&self.pinned[index], &self.held) {
-            (Some(pinned), _) => (pinned.buffer.as_slice(), &pinned.pads),
-            (None, Some(held)) => (held.buffer.as_slice(), &held.pads),
+        let (buffer, starts) = match (self.pinned.segment(index), &self.held) {
+            (Some(pinned), _) => pinned,
+            (None, Some(held)) => (held.buffer.as_slice(), &held.starts[..]),
             (None, None) => {
                 return Err(Error::OutOfStep {
                     at: next.0,
@@ -292,7 +265,7 @@ impl Trunk for StreamedTrunk {
         };
         let pieces = (first..first + count)
             .map(|i| {
-                let bytes = self.reads[index].run(i, buffer, pads);
+                let bytes = self.reads[index].run(i, buffer, starts);
                 let weights = Weights::Bf16(bytes.as_chunks::<2>().0);
                 Piece {
                     tensor: segment[i].tensor,
