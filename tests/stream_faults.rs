@@ -278,9 +278,11 @@ fn every_read_failing_is_an_error_at_opening_and_later() {
         refused,
         Err(Error::Stream(StreamError::Read { .. }))
     ));
+    heal(&handles);
     let mut network = model
         .network(&every_segment_streams(&model, 4), 3, 2, &files)
         .unwrap();
+    all(&handles);
     fails_torn(&mut network, &model);
     // Dropping it in this condition must not hang: its readers have failed reads in hand.
     drop(network);

@@ -456,6 +456,7 @@ fn trouble_12_no_layers_and_nothing_to_stream_are_no_special_cases() {
 /// experts have odd sizes, from shards and from a pack, for any budgets.
 #[test]
 fn buffers_are_as_large_as_planned() {
+    let mut some = [false; 3];
     for model in [Streaming::small(), Streaming::twenty_mb()] {
         let blueprint = model.blueprint();
         let shape = blueprint.shape();
@@ -463,7 +464,6 @@ fn buffers_are_as_large_as_planned() {
         support::packs::write(&model.checkpoint, pack.path()).unwrap();
         let odd = shape.segments.iter().any(|bytes| bytes % 4096 != 0);
         assert!(odd && shape.runs > 1, "nothing odd in this model");
-        let mut some = [false; 3];
         for (trunk, ring) in [(0, 1), (0, 4), (3, 2), (5, 4), (9, 3), (11, 4)] {
             for (eighths, pack) in [(0, None), (3, Some(pack.path())), (8, None)] {
                 let experts = shape.experts * shape.expert_stride();
@@ -480,6 +480,9 @@ fn buffers_are_as_large_as_planned() {
                 some[2] |= pinned > 0 && ring == 0;
             }
         }
-        assert_eq!(some, [true; 3]);
     }
+    assert_eq!(
+        some, [true; 3],
+        "a ring, pins beside a ring, everything pinned"
+    );
 }
