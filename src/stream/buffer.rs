@@ -29,7 +29,14 @@ pub struct Buffer {
     _mapping: Arc<system::Mapping>,
 }
 
-// SAFETY: the buffer owns its memory alone, like a `Vec<u8>`: it may move to another thread.
+// SAFETY: a mapping is two numbers until its last buffer is gone, and then whichever thread that was on gives it back.
+#[allow(unsafe_code)]
+unsafe impl Send for system::Mapping {}
+// SAFETY: nothing can be done with a shared mapping.
+#[allow(unsafe_code)]
+unsafe impl Sync for system::Mapping {}
+// SAFETY: the buffer owns its bytes alone, like a `Vec<u8>`, and what it shares with others of its arena is only what gives
+// them back: it may move to another thread.
 #[allow(unsafe_code)]
 unsafe impl Send for Buffer {}
 // SAFETY: a shared buffer can only be read, since writing takes `&mut`.
