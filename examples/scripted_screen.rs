@@ -73,6 +73,7 @@ impl Engine {
             },
             messages: Vec::new(),
             effort: self.effort,
+            open: None,
         });
         self.telemetry.set(|t| {
             t.activity = Activity::Idle;
@@ -93,6 +94,13 @@ impl Engine {
         }
     }
 
+    fn thinking_is(&self) {
+        self.say(Event::ThinkingIs {
+            effort: self.effort,
+            cost: None,
+        });
+    }
+
     fn say(&self, event: Event) {
         // A screen that is gone hears nothing.
         let _ = self.events.send(event);
@@ -105,6 +113,12 @@ impl Engine {
             Command::Cancel => self.say(Event::Refused("no turn is running".to_owned())),
             Command::Reset => return Went::Reset,
             Command::Quit => return Went::Quit,
+            Command::Pause
+            | Command::Continue
+            | Command::Regenerate
+            | Command::Undo
+            | Command::System(_)
+            | Command::Sampling(_) => self.say(Event::Refused("not in the script".to_owned())),
             Command::Preset(preset) => self.say(Event::Planned {
                 preset,
                 total_bytes: 1_234_000_000,
@@ -112,11 +126,11 @@ impl Engine {
             }),
             Command::Effort(effort) => {
                 self.effort = Some(effort);
-                self.say(Event::ThinkingIs(self.effort));
+                self.thinking_is();
             }
             Command::Think(on) => {
                 self.effort = on.then_some(self.effort.unwrap_or(Effort::Max));
-                self.say(Event::ThinkingIs(self.effort));
+                self.thinking_is();
             }
         }
         Went::On
@@ -214,12 +228,12 @@ impl Engine {
         }
         self.telemetry.set(|t| t.activity = Activity::Idle);
         self.say(Event::TurnEnded(TurnFacts {
-            ended,
             think_tokens: tokens[0],
             response_tokens: tokens[1],
             seconds_prefill: 0.5,
             seconds_decode: 2.0,
             positions: self.positions,
+            ..TurnFacts::nothing(ended)
         }));
         went
     }

@@ -18,17 +18,8 @@ use k3::stream::{Error, TrunkPlan, open_with_pack};
 use serde_json::{Value, json};
 use support::checkpoint;
 use support::models::{Model, models, outcome, plainest};
+use support::packs::{quiet, write, write_c_engine};
 use tempfile::TempDir;
-
-/// Goes on to the end.
-fn quiet(_: &'static str, _: u64, _: u64) -> bool {
-    true
-}
-
-fn write(checkpoint: &Checkpoint, out: &Path) -> Result<Packed, Error> {
-    let walk = Blueprint::new(checkpoint.config().clone(), usize::MAX).walk;
-    pack::write(checkpoint, &walk, out, &mut quiet)
-}
 
 /// A fixture and its pack of ours.
 fn packed(fixture: &str) -> (Arc<Checkpoint>, TempDir) {
@@ -39,46 +30,6 @@ fn packed(fixture: &str) -> (Arc<Checkpoint>, TempDir) {
         Ok(Packed::Written { kept: 0, .. })
     ));
     (checkpoint, out)
-}
-
-/// Writes a pack as the C engine's packer does: every layer one run of whole blocks, unless `rounded` is false as with
-/// early packers.
-fn write_c_engine(checkpoint: &Checkpoint, out: &Path, rounded: bool) {
-    let config = checkpoint.config();
-    let (mut bin, mut layers) = (Vec::new(), Vec::new());
-    for layer in 0..config.layers() {
-        let mut entries: Vec<_> = layout::layer(config, layer)
-            .into_iter()
-            .map(|entry| {
-                let tensor = *checkpoint.tensor(&entry.name).unwrap();
-                (tensor.shard, tensor.offset, entry.name, tensor)
-            })
-            .collect();
-        entries.sort_by_key(|(shard, offset, ..)| (*shard, *offset));
-        let file_off = bin.len();
-        let mut tensors = serde_json::Map::new();
-        for (shard, offset, name, tensor) in entries {
-            let off = bin.len() - file_off;
-            let mut bytes = vec![0; tensor.bytes as usize];
-            checkpoint.read(shard, offset, &mut bytes).unwrap();
-            bin.extend(bytes);
-            tensors.insert(
-                name,
-                json!({"off": off, "nbytes": tensor.bytes, "dtype": tensor.dtype.name(),
-                       "shape": tensor.dims()}),
-            );
-        }
-        if rounded {
-            bin.resize(bin.len().next_multiple_of(4096), 0);
-        }
-        layers.push(
-            json!({"layer": layer, "shard": "model-00001.safetensors", "run_start": 4711,
-                           "nbytes": bin.len() - file_off, "file_off": file_off, "tensors": tensors}),
-        );
-    }
-    fs::write(out.join("trunk.bin"), bin).unwrap();
-    let manifest = json!({"n_layers": layers.len(), "align": 4096, "layers": layers});
-    fs::write(out.join("trunk.json"), manifest.to_string()).unwrap();
 }
 
 /// A fixture and its pack of the C engine's kind.

@@ -77,6 +77,7 @@ fn ready(demo: bool, messages: Vec<Said>) -> Event {
         },
         messages,
         effort: Some(Effort::Max),
+        open: None,
     }
 }
 
@@ -202,12 +203,14 @@ fn dropped(size: (u16, u16)) -> State {
     tell(
         &mut state,
         Event::TurnEnded(TurnFacts {
-            ended: Ended::Failed("expert 211 of layer 47 could not be read".to_owned()),
             think_tokens: 15,
             response_tokens: 17,
             seconds_prefill: 30.0,
             seconds_decode: 45.0,
             positions: 1234,
+            ..TurnFacts::nothing(Ended::Failed(
+                "expert 211 of layer 47 could not be read".to_owned(),
+            ))
         }),
     );
     state

@@ -8,7 +8,8 @@ mod support;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use k3::checkpoint::ExpertAt;
+use k3::checkpoint::layout::{self, Kind};
+use k3::checkpoint::{ExpertAt, names};
 use k3::model::{Error, Network, State, Want};
 use k3::stream::faulty::{Fault, Faulty, Gate, When};
 use k3::stream::{DirectFile, Error as StreamError, Files, TrunkPlan};
@@ -183,6 +184,83 @@ fn an_expert_that_fails_for_good_is_a_drop_and_a_healed_drive_goes_on() {
     is_right(&mut network, &model, &want);
 }
 
+/// A small vector in the middle of the list, which is read when a network is opened.
+fn a_vector(model: &Streaming) -> (usize, u64) {
+    let config = model.checkpoint.config();
+    let entries = layout::trunk(config, config.layers());
+    let mut vectors = entries.iter().filter(|entry| entry.kind == Kind::Vector);
+    let name = &vectors.nth(9).unwrap().name;
+    model.place(name)
+}
+
+/// The embedding's row of the prompt's last token.
+fn an_embedding_row(model: &Streaming) -> (usize, u64) {
+    let (shard, at) = model.place(names::EMBEDDING);
+    let id = u64::from(*model.prompt.last().unwrap());
+    let bytes = 2 * model.checkpoint.config().hidden as u64;
+    (shard, at + id * bytes)
+}
+
+/// Small vectors and rows of the embedding are read like everything else: tried again, and gone on with.
+#[test]
+fn vectors_and_embedding_rows_are_read_again_and_change_nothing() {
+    let model = Streaming::small();
+    let want = model.plainest(TOKENS);
+    let faults = [
+        (Fault::Error(ErrorKind::Other), 2),
+        (Fault::Error(ErrorKind::TimedOut), 1),
+        (Fault::Error(ErrorKind::Interrupted), 20),
+        (Fault::Short(0), 2),
+        (Fault::Short(1), 2),
+        (Fault::Short(4097), 2),
+    ];
+    for (fault, times) in faults {
+        let (files, handles) = model.faulty_files();
+        fail(&handles, &[a_vector(&model)], times, &fault);
+        let before: u64 = handles.iter().map(|file| file.reads()).sum();
+        let plan = every_segment_streams(&model, 4);
+        let mut network = model.network(&plan, 3, 2, &files).unwrap();
+        let reads: u64 = handles.iter().map(|file| file.reads()).sum();
+        assert!(reads > before, "vectors are not read through these files");
+        fail(&handles, &[an_embedding_row(&model)], times, &fault);
+        is_right(&mut network, &model, &want);
+    }
+}
+
+/// What is wrong for good is an error that names the file, at opening for a vector, in the pass for a row; and when it is
+/// right again the same network goes on.
+#[test]
+fn vectors_and_embedding_rows_that_fail_for_good_are_errors_that_name_the_file() {
+    let model = Streaming::small();
+    let want = model.plainest(TOKENS);
+    let plan = every_segment_streams(&model, 4);
+    let (vector, row) = (a_vector(&model), an_embedding_row(&model));
+    type Breaks = fn(&Handles, (usize, u64));
+    let breaks: [Breaks; 3] = [
+        |handles, at| fail(handles, &[at], u64::MAX, &Fault::Error(ErrorKind::Other)),
+        |handles, at| fail(handles, &[at], u64::MAX, &Fault::Short(0)),
+        |handles, (shard, at)| handles[shard].cut(at + 1),
+    ];
+    for break_at in breaks {
+        let (files, handles) = model.faulty_files();
+        break_at(&handles, vector);
+        let error = model.network(&plan, 3, 2, &files).err().unwrap();
+        let read = matches!(error, Error::Stream(StreamError::Read { .. }));
+        let path = model.checkpoint.shard_path(vector.0 as u16);
+        let named = error.to_string().contains(path.to_str().unwrap());
+        assert!(read && named, "{error}");
+        heal(&handles);
+
+        let mut network = model.network(&plan, 3, 2, &files).unwrap();
+        break_at(&handles, row);
+        let error = fails_torn(&mut network, &model);
+        let path = model.checkpoint.shard_path(row.0 as u16);
+        assert!(error.to_string().contains(path.to_str().unwrap()));
+        heal(&handles);
+        is_right(&mut network, &model, &want);
+    }
+}
+
 #[test]
 fn every_read_failing_is_an_error_at_opening_and_later() {
     let model = Streaming::small();
@@ -200,9 +278,11 @@ fn every_read_failing_is_an_error_at_opening_and_later() {
         refused,
         Err(Error::Stream(StreamError::Read { .. }))
     ));
+    heal(&handles);
     let mut network = model
         .network(&every_segment_streams(&model, 4), 3, 2, &files)
         .unwrap();
+    all(&handles);
     fails_torn(&mut network, &model);
     // Dropping it in this condition must not hang: its readers have failed reads in hand.
     drop(network);

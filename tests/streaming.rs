@@ -451,3 +451,38 @@ fn trouble_12_no_layers_and_nothing_to_stream_are_no_special_cases() {
         assert_eq!(counters.ring_slots, usize::from(!pinned));
     }
 }
+
+/// What the memory plan says of ring, pins and experts is what is allocated, to the page: on models whose segments and
+/// experts have odd sizes, from shards and from a pack, for any budgets.
+#[test]
+fn buffers_are_as_large_as_planned() {
+    let mut some = [false; 3];
+    for model in [Streaming::small(), Streaming::twenty_mb()] {
+        let blueprint = model.blueprint();
+        let shape = blueprint.shape();
+        let pack = tempfile::tempdir().unwrap();
+        support::packs::write(&model.checkpoint, pack.path()).unwrap();
+        let odd = shape.segments.iter().any(|bytes| bytes % 4096 != 0);
+        assert!(odd && shape.runs > 1, "nothing odd in this model");
+        for (trunk, ring) in [(0, 1), (0, 4), (3, 2), (5, 4), (9, 3), (11, 4)] {
+            for (eighths, pack) in [(0, None), (3, Some(pack.path())), (8, None)] {
+                let experts = shape.experts * shape.expert_stride();
+                let plan = model.plan(shape.walk() / 10 * trunk, ring, experts / 8 * eighths);
+                let files = model.files_with(pack, true, |file| Box::new(file));
+                let trunk = open(&model, &TrunkPlan::of(&plan, &blueprint.walk), &files);
+                let (ring, pinned) = trunk.allocated();
+                assert_eq!(ring, plan.parts.ring);
+                assert_eq!(pinned, plan.parts.pinned.next_multiple_of(4096));
+                let store = store(&model, &files, plan.expert_slots);
+                assert_eq!(store.allocated(), plan.parts.experts);
+                some[0] |= ring > 0;
+                some[1] |= pinned > 0 && ring > 0;
+                some[2] |= pinned > 0 && ring == 0;
+            }
+        }
+    }
+    assert_eq!(
+        some, [true; 3],
+        "a ring, pins beside a ring, everything pinned"
+    );
+}

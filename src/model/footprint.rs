@@ -21,6 +21,7 @@ impl Blueprint {
         let (config, layers) = (&self.config, self.layer_count());
         let segments = self.walk.segments(self.walk.segment_bytes());
         let run_bytes = |run| 2 * self.walk.tensor(run).columns as u64;
+        let runs = segments.iter().map(Vec::len).max().unwrap_or(0) as u64;
         let segments = segments
             .iter()
             .map(|s| {
@@ -42,6 +43,7 @@ impl Blueprint {
         let row = f32s(mla.cache_width());
         Shape {
             segments,
+            runs,
             vectors: vectors(config, &tensors),
             index: indexed as u64 * EXPERT_RECORD + tensors.len() as u64 * TENSOR_RECORD + HEADER,
             expert: ExpertLayout::new(&config.moe).bytes(),
@@ -129,7 +131,8 @@ mod tests {
         assert_eq!(shape.kv_per_position, 55_296);
         assert_eq!(shape.state, 464_633_856);
         assert!((53_000_000..58_000_000).contains(&shape.vectors));
-        assert_eq!(shape.ring_slot(), 34 << 20);
+        assert_eq!(shape.runs, 5);
+        assert_eq!(shape.ring_slot(), (32 << 20) + 5 * 8192);
         assert!(shape.index < 8_000_000, "{}", shape.index);
     }
 
@@ -174,14 +177,15 @@ mod tests {
         let plan = plan(&released(), &request, &Machine::default()).unwrap();
         assert!(plan.total() <= 1_000_000_000, "{:?}", plan.parts);
         assert_eq!((plan.ring_slots, plan.expert_slots), (4, 4));
-        assert_eq!(plan.parts.ring, 4 * (34 << 20));
+        let slot = (32 << 20) + 5 * 8192;
+        assert_eq!(plan.parts.ring, 4 * slot);
         assert_eq!(plan.parts.kv, 7 * 55_296);
         let two = Request {
             ring: Some(2),
             ..request
         };
         let smaller = stream::plan(&released(), &two, &Machine::default()).unwrap();
-        assert_eq!(plan.total() - smaller.total(), 2 * (34 << 20));
+        assert_eq!(plan.total() - smaller.total(), 2 * slot);
     }
 
     /// Trouble report 34: presets took 113 GB where no packed trunk was named. There is nothing to name here, and each

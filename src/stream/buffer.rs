@@ -2,6 +2,7 @@
 //! nothing of files.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use super::Error;
 
@@ -24,10 +25,18 @@ pub enum Pages {
 pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
-    mapping: system::Mapping,
+    /// Keeps the memory, which buffers of one arena share; it is given back with the last of them.
+    _mapping: Arc<system::Mapping>,
 }
 
-// SAFETY: the buffer owns its memory alone, like a `Vec<u8>`: it may move to another thread.
+// SAFETY: a mapping is two numbers until its last buffer is gone, and then whichever thread that was on gives it back.
+#[allow(unsafe_code)]
+unsafe impl Send for system::Mapping {}
+// SAFETY: nothing can be done with a shared mapping.
+#[allow(unsafe_code)]
+unsafe impl Sync for system::Mapping {}
+// SAFETY: the buffer owns its bytes alone, like a `Vec<u8>`, and what it shares with others of its arena is only what gives
+// them back: it may move to another thread.
 #[allow(unsafe_code)]
 unsafe impl Send for Buffer {}
 // SAFETY: a shared buffer can only be read, since writing takes `&mut`.
@@ -35,8 +44,9 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// At least `bytes` bytes. From 2 MiB on, start and length are multiples of [`HUGE_PAGE`] and huge pages are asked
-    /// for; below, they are multiples of [`BLOCK`].
+    /// At least `bytes` bytes, rounded up to a multiple of [`BLOCK`]. From 2 MiB on, it starts on a border of [`HUGE_PAGE`]
+    /// and huge pages are asked for; what the last one would stick out stands on ordinary pages, so that no more is
+    /// resident than there is.
     ///
     /// # Errors
     /// [`Error::Memory`] when the system has no room.
@@ -49,21 +59,37 @@ impl Buffer {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_pages(bytes: usize, pages: Pages) -> Result<Self, Error> {
-        let align = if bytes < HUGE_PAGE { BLOCK } else { HUGE_PAGE };
-        let failed = |source| Error::Memory { bytes, source };
-        let len = bytes
-            .max(1)
-            .checked_next_multiple_of(align)
-            .ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?;
-        let (mapping, start) = system::Mapping::new(len, align).map_err(failed)?;
-        if align == HUGE_PAGE {
-            mapping.advise(start, len, pages);
-        }
+        let len = bytes.max(1).checked_next_multiple_of(BLOCK);
+        let (mapping, start) = map(len, bytes, pages)?;
         Ok(Self {
             start,
-            len,
-            mapping,
+            len: len.unwrap_or(0),
+            _mapping: mapping,
         })
+    }
+
+    /// So many buffers of at least `bytes` bytes each, one behind the other in one arena: they share its huge pages, so
+    /// that none is wasted on their ends. Each is owned alone and starts on a border of [`BLOCK`].
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn several(count: usize, bytes: usize) -> Result<Vec<Self>, Error> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let len = bytes.max(1).checked_next_multiple_of(BLOCK);
+        let whole = len.and_then(|len| len.checked_mul(count));
+        let (mapping, start) = map(whole, bytes.saturating_mul(count), Pages::Huge)?;
+        let len = len.unwrap_or(0);
+        Ok((0..count)
+            .map(|i| Self {
+                // SAFETY: `i` is less than `count`, and `count` times `len` bytes were mapped.
+                #[allow(unsafe_code)]
+                start: unsafe { start.add(i * len) },
+                len,
+                _mapping: Arc::clone(&mapping),
+            })
+            .collect())
     }
 
     /// All bytes; as many as asked for, rounded up as [`Self::new`] says.
@@ -95,10 +121,23 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        self.mapping.free();
+/// Maps `len` bytes, none where that is beyond all numbers; `asked` is for the message.
+fn map(
+    len: Option<usize>,
+    asked: usize,
+    pages: Pages,
+) -> Result<(Arc<system::Mapping>, NonNull<u8>), Error> {
+    let failed = |source| Error::Memory {
+        bytes: asked,
+        source,
+    };
+    let len = len.ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?;
+    let align = if len < HUGE_PAGE { BLOCK } else { HUGE_PAGE };
+    let (mapping, start) = system::Mapping::new(len, align).map_err(failed)?;
+    if align == HUGE_PAGE {
+        mapping.advise(start, len, pages);
     }
+    Ok((Arc::new(mapping), start))
 }
 
 /// Memory straight from the system's mappings: it is zero without being written, and given back at once.
@@ -155,9 +194,11 @@ mod system {
             #[cfg(not(target_os = "linux"))]
             let _ = (start, len, pages);
         }
+    }
 
-        pub(super) fn free(&mut self) {
-            // SAFETY: called once, from drop; the mapping is ours and no slice of it is left.
+    impl Drop for Mapping {
+        fn drop(&mut self) {
+            // SAFETY: the mapping is ours, and the last buffer in it is gone, so no slice of it is left.
             let freed = unsafe { mm::munmap(self.base.as_ptr().cast::<c_void>(), self.len) };
             debug_assert!(freed.is_ok(), "a mapping of ours could not be given back");
         }
@@ -193,9 +234,11 @@ mod system {
 
         /// There is no such advice here.
         pub(super) fn advise(&self, _: NonNull<u8>, _: usize, _: Pages) {}
+    }
 
-        pub(super) fn free(&mut self) {
-            // SAFETY: called once, from drop, with the layout of the allocation.
+    impl Drop for Mapping {
+        fn drop(&mut self) {
+            // SAFETY: with the layout of the allocation; the last buffer in it is gone.
             unsafe { dealloc(self.base.as_ptr(), self.layout) }
         }
     }
@@ -258,7 +301,6 @@ mod tests {
 
     fn aligned(buffer: &Buffer, to: usize) -> bool {
         buffer.as_slice().as_ptr().addr().is_multiple_of(to)
-            && buffer.as_slice().len().is_multiple_of(to)
     }
 
     #[test]
@@ -267,9 +309,9 @@ mod tests {
             (0, BLOCK, BLOCK),
             (1, BLOCK, BLOCK),
             (BLOCK + 1, 2 * BLOCK, BLOCK),
-            (HUGE_PAGE - 1, HUGE_PAGE, BLOCK),
+            (HUGE_PAGE - BLOCK, HUGE_PAGE - BLOCK, BLOCK),
             (HUGE_PAGE, HUGE_PAGE, HUGE_PAGE),
-            (HUGE_PAGE + 1, 2 * HUGE_PAGE, HUGE_PAGE),
+            (HUGE_PAGE + 1, HUGE_PAGE + BLOCK, HUGE_PAGE),
         ] {
             for pages in [Pages::Huge, Pages::Ordinary] {
                 let mut buffer = Buffer::with_pages(bytes, pages).unwrap();
@@ -284,10 +326,32 @@ mod tests {
     }
 
     #[test]
+    fn buffers_of_one_arena_do_not_touch_and_outlive_each_other() {
+        assert!(Buffer::several(0, 5).unwrap().is_empty());
+        for bytes in [1, BLOCK, 10 * BLOCK + 1, HUGE_PAGE / 2 + 1, HUGE_PAGE + 1] {
+            let mut buffers = Buffer::several(5, bytes).unwrap();
+            let len = bytes.next_multiple_of(BLOCK);
+            for (i, buffer) in (1..).zip(&mut buffers) {
+                assert!(aligned(buffer, BLOCK));
+                assert_eq!(buffer.as_slice().len(), len);
+                assert!(buffer.as_slice().iter().all(|&byte| byte == 0));
+                buffer.as_mut_slice().fill(i);
+            }
+            // The others stay when some are gone.
+            for (i, buffer) in (1..).zip(buffers).skip(2) {
+                assert!(buffer.as_slice().iter().all(|&byte| byte == i));
+            }
+        }
+    }
+
+    #[test]
     fn what_cannot_be_mapped_is_an_error_that_names_the_bytes() {
         for bytes in [usize::MAX, isize::MAX as usize, 1 << 60] {
             let message = Buffer::new(bytes).err().unwrap().to_string();
             assert!(message.contains(&bytes.to_string()), "{message}");
+            let message = Buffer::several(3, bytes).err().unwrap().to_string();
+            let all = bytes.saturating_mul(3);
+            assert!(message.contains(&all.to_string()), "{message}");
         }
     }
 

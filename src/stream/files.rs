@@ -1,11 +1,13 @@
 //! The files that weights are read from: the shards of a checkpoint and perhaps a packed trunk, open for direct reads. It
 //! answers where a tensor is and knows no segments.
 
+use std::io;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::pack::Pack;
+use super::retry::retried;
 use super::{Buffer, DirectFile, Error, ReadAt, read_span, span_capacity};
 use crate::checkpoint::Checkpoint;
 
@@ -35,16 +37,6 @@ impl Deref for OpenFiles {
     }
 }
 
-/// Files that the caller opened, one a shard in order, without a pack.
-impl FromIterator<Box<dyn ReadAt>> for OpenFiles {
-    fn from_iter<I: IntoIterator<Item = Box<dyn ReadAt>>>(files: I) -> Self {
-        Self {
-            files: files.into_iter().collect(),
-            pack: None,
-        }
-    }
-}
-
 impl OpenFiles {
     /// Where a tensor outside the routed experts is: in the pack if it is packed, else in its shard.
     ///
@@ -70,9 +62,6 @@ impl OpenFiles {
     /// It is missing, of another type, or cannot be read.
     pub fn vector(&self, checkpoint: &Checkpoint, name: &str) -> Result<Vec<f32>, Error> {
         let Place { file, offset } = self.place(checkpoint, name)?;
-        if file < usize::from(checkpoint.shard_count()) {
-            return Ok(checkpoint.vector(name)?);
-        }
         let file = self.files[file].as_ref();
         let len = checkpoint.tensor(name)?.bytes as usize;
         let bytes = read(file, offset, len)?;
@@ -92,15 +81,31 @@ impl OpenFiles {
     }
 }
 
-/// Reads so many bytes of a file.
+/// Reads so many bytes of a file, again if it fails.
 ///
 /// # Errors
 /// The file and what is wrong with it.
 pub(super) fn read(file: &dyn ReadAt, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
     let mut buffer = Buffer::new(span_capacity(len))?;
-    let pad = read_span(file, offset, len, buffer.as_mut_slice())
-        .map_err(|cause| Error::read(file.path(), offset, len, cause))?;
-    Ok(buffer.as_slice()[pad..pad + len].to_vec())
+    let bytes = read_into(file, offset, len, &mut buffer)?;
+    Ok(bytes.to_vec())
+}
+
+/// As [`read`], into a buffer that is large enough ([`span_capacity`]). Gives the bytes.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn read_into<'b>(
+    file: &dyn ReadAt,
+    offset: u64,
+    len: usize,
+    buffer: &'b mut Buffer,
+) -> Result<&'b [u8], Error> {
+    let pad = retried(|| {
+        read_span(file, offset, len, buffer.as_mut_slice())
+            .map_err(|cause| Error::read(file.path(), offset, len, cause))
+    })?;
+    Ok(&buffer.as_slice()[pad..pad + len])
 }
 
 /// The number of the drive, or the part of one, that a file is on.
@@ -121,8 +126,7 @@ fn device(_: &Path) -> Option<u64> {
 /// # Errors
 /// One cannot be opened.
 pub fn open_shards(checkpoint: &Checkpoint) -> Result<Files, Error> {
-    let files = shards(checkpoint)?;
-    Ok(Arc::new(OpenFiles { files, pack: None }))
+    open_files(checkpoint, None, &direct)
 }
 
 /// Opens every shard, and the packed trunk in the folder `pack`.
@@ -130,23 +134,48 @@ pub fn open_shards(checkpoint: &Checkpoint) -> Result<Files, Error> {
 /// # Errors
 /// One cannot be opened, or the pack is not whole or not of this checkpoint.
 pub fn open_with_pack(checkpoint: &Checkpoint, pack: &Path) -> Result<Files, Error> {
-    let mut files = shards(checkpoint)?;
-    let pack = Pack::open(pack, checkpoint)?;
-    files.push(open(pack.bin())?);
-    let pack = Some(pack);
+    open_files(checkpoint, Some(pack), &direct)
+}
+
+/// Opens every shard, and the packed trunk in the folder `pack` if there is one, in a way that the caller chooses.
+///
+/// # Errors
+/// As [`open_with_pack`].
+pub fn open_files(
+    checkpoint: &Checkpoint,
+    pack: Option<&Path>,
+    open: &dyn Fn(&Path) -> io::Result<Box<dyn ReadAt>>,
+) -> Result<Files, Error> {
+    let shards = 0..checkpoint.shard_count();
+    let mut files = shards
+        .map(|shard| named(checkpoint.shard_path(shard), open))
+        .collect::<Result<Vec<_>, _>>()?;
+    let pack = pack.map(|pack| Pack::open(pack, checkpoint)).transpose()?;
+    if let Some(pack) = &pack {
+        files.push(named(pack.bin(), open)?);
+    }
     Ok(Arc::new(OpenFiles { files, pack }))
 }
 
-fn shards(checkpoint: &Checkpoint) -> Result<Vec<Box<dyn ReadAt>>, Error> {
-    (0..checkpoint.shard_count())
-        .map(|shard| open(checkpoint.shard_path(shard)))
-        .collect()
+/// Opens a file for direct reads.
+///
+/// # Errors
+/// It cannot be opened.
+pub(super) fn open(path: &Path) -> Result<Box<dyn ReadAt>, Error> {
+    named(path, &direct)
 }
 
-pub(super) fn open(path: &Path) -> Result<Box<dyn ReadAt>, Error> {
-    let file = DirectFile::open(path).map_err(|source| Error::Open {
+fn direct(path: &Path) -> io::Result<Box<dyn ReadAt>> {
+    Ok(Box::new(DirectFile::open(path)?))
+}
+
+/// A file that was opened, or an error that names it.
+fn named(
+    path: &Path,
+    open: &dyn Fn(&Path) -> io::Result<Box<dyn ReadAt>>,
+) -> Result<Box<dyn ReadAt>, Error> {
+    open(path).map_err(|source| Error::Open {
         path: path.to_owned(),
         source,
-    })?;
-    Ok(Box::new(file))
+    })
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::buffer::{BLOCK, Buffer, Pages};
+use super::buffer::{BLOCK, Buffer, HUGE_PAGE, Pages};
 use super::direct::ReadAt;
 use super::span::read_span;
 use super::{DirectFile, Error};
@@ -190,7 +190,8 @@ fn both(a: Option<bool>, b: Option<bool>) -> Option<bool> {
 fn one_sample(file: &dyn ReadAt, case: Case, time: Duration) -> Result<(f64, Option<bool>), Error> {
     let mut buffers = Vec::with_capacity(case.in_flight);
     for _ in 0..case.in_flight {
-        let mut buffer = Buffer::with_pages(case.bytes, case.pages)?;
+        // Whole huge pages, as an expert's slot stands on.
+        let mut buffer = Buffer::with_pages(case.bytes.next_multiple_of(HUGE_PAGE), case.pages)?;
         buffer.touch();
         buffers.push(buffer);
     }

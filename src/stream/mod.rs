@@ -6,6 +6,7 @@
 //! How much memory they may take is a [`Plan`], made by [`plan()`] from a model's [`Shape`], a [`Request`] and the
 //! [`Machine`], before anything is allocated.
 
+mod arena;
 mod auto;
 mod buffer;
 mod cgroup;
@@ -42,7 +43,7 @@ pub use closed::Closed;
 pub use direct::{DirectFile, ReadAt};
 pub use error::Error;
 pub use experts::{ExpertCounters, ExpertWeights, Experts, Wanted};
-pub use files::{Files, OpenFiles, Place, open_shards, open_with_pack};
+pub use files::{Files, OpenFiles, Place, open_files, open_shards, open_with_pack};
 pub use machine::{GROUP_MARGIN, Garbled, Limit, Machine, Memory};
 pub(crate) use meters::Clock;
 pub use meters::{LayerFigures, Meters, Reading, SlotState, Split, WaitFor, Waits};

@@ -1,6 +1,7 @@
 //! What has to be read for a segment, and where each of its runs stands in the buffer then.
 
-use super::span::read_span_in;
+use super::retry::retried;
+use super::span::{read_span, read_span_in};
 use super::{BLOCK, Error, OpenFiles, ReadAt, Segment, Walk, span_capacity};
 use crate::checkpoint::Checkpoint;
 
@@ -31,7 +32,7 @@ struct Place {
 pub(super) struct SegmentReads {
     extents: Vec<Extent>,
     places: Vec<Place>,
-    /// Bytes that a buffer for it must have.
+    /// Bytes that a buffer for [`Self::read`] must have.
     pub capacity: usize,
     /// Bytes of weights.
     pub bytes: u64,
@@ -98,8 +99,8 @@ impl SegmentReads {
         })
     }
 
-    /// Reads all of it into `buffer`. Gives the padding in front of each extent, for [`Self::run`]. On the way `came` hears
-    /// how many bytes of weights are there.
+    /// Reads all of it into `buffer`. Gives where the bytes of each extent begin there, for [`Self::run`]. On the way `came`
+    /// hears how many bytes of weights are there.
     ///
     /// # Errors
     /// The first read that fails, with the file it was of and the offset.
@@ -121,15 +122,57 @@ impl SegmentReads {
                 let pad = read_span_in(REQUEST, file, extent.offset, extent.len, buffer, told)
                     .map_err(|cause| Error::read(file.path(), extent.offset, extent.len, cause))?;
                 before += extent.len as u64;
-                Ok(pad)
+                Ok(extent.at + pad)
             })
             .collect()
     }
 
-    /// The bytes of run number `run` in a buffer that was read with these paddings.
-    pub fn run<'b>(&self, run: usize, buffer: &'b [u8], pads: &[usize]) -> &'b [u8] {
+    /// Reads all of it into `packed`, which is as long as its bytes, without gaps: in portions of the length of `aside`
+    /// (whole blocks), each tried again if it fails and then moved into its place.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_packed(
+        &self,
+        files: &[Box<dyn ReadAt>],
+        aside: &mut [u8],
+        packed: &mut [u8],
+    ) -> Result<(), Error> {
+        let mut at = 0;
+        for extent in &self.extents {
+            let file = files[extent.file].as_ref();
+            let end = extent.offset + extent.len as u64;
+            let mut offset = extent.offset;
+            while offset < end {
+                // Up to a border of blocks, so that no block is read twice.
+                let border = offset - offset % BLOCK as u64 + aside.len() as u64;
+                let len = (end.min(border) - offset) as usize;
+                let pad = retried(|| {
+                    read_span(file, offset, len, aside)
+                        .map_err(|cause| Error::read(file.path(), offset, len, cause))
+                })?;
+                packed[at..at + len].copy_from_slice(&aside[pad..pad + len]);
+                (at, offset) = (at + len, offset + len as u64);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the bytes of each extent begin when all of them stand without gaps from `start` on, for [`Self::run`].
+    pub fn packed(&self, start: usize) -> Vec<usize> {
+        let lengths = self.extents.iter().map(|extent| extent.len);
+        let starts = lengths.scan(start, |next, len| {
+            let start = *next;
+            *next += len;
+            Some(start)
+        });
+        starts.collect()
+    }
+
+    /// The bytes of run number `run` in a buffer where the extents begin so.
+    pub fn run<'b>(&self, run: usize, buffer: &'b [u8], starts: &[usize]) -> &'b [u8] {
         let Place { extent, start, len } = self.places[run];
-        let start = self.extents[extent].at + pads[extent] + start;
+        let start = starts[extent] + start;
         &buffer[start..start + len]
     }
 }

@@ -12,18 +12,21 @@ use std::thread::JoinHandle;
 use super::meters::SlotMeter;
 use super::reads::SegmentReads;
 use super::retry::retried;
-use super::{Buffer, Error, Files, Meters, ReadAt, SlotState, WaitFor};
+use super::{Buffer, Error, Files, Meters, SlotState, WaitFor};
 
 /// A segment in memory.
 pub(super) struct Loaded {
     pub segment: usize,
     pub buffer: Buffer,
-    pub pads: Vec<usize>,
+    /// Where the bytes of each read begin in the buffer.
+    pub starts: Vec<usize>,
     slot: usize,
 }
 
 /// The readers and what they have read.
 pub(super) struct Ring {
+    /// Bytes of all buffers.
+    pub allocated: u64,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -77,9 +80,9 @@ impl Ring {
         capacity: usize,
         meters: Arc<Meters>,
     ) -> Result<Self, Error> {
-        let free = (0..slots)
-            .map(|slot| Ok((slot, Buffer::new(capacity)?)))
-            .collect::<Result<_, Error>>()?;
+        let buffers = Buffer::several(slots, capacity)?;
+        let allocated = buffers.iter().map(|b| b.as_slice().len() as u64).sum();
+        let free = buffers.into_iter().enumerate().collect();
         let state = State {
             free,
             ..State::default()
@@ -94,6 +97,7 @@ impl Ring {
             ready: Condvar::new(),
         });
         let mut ring = Self {
+            allocated,
             shared,
             threads: Vec::new(),
         };
@@ -257,7 +261,7 @@ fn read_on(shared: &Shared) {
         let reads = &shared.reads[segment];
         let read = catch_unwind(AssertUnwindSafe(|| {
             let came = |bytes| meter.reading(bytes, reads.bytes);
-            attempt(reads, &shared.files, buffer.as_mut_slice(), &came)
+            retried(|| reads.read(&shared.files, buffer.as_mut_slice(), &came))
         }))
         .unwrap_or(Err(Error::ReaderFailed));
 
@@ -270,12 +274,12 @@ fn read_on(shared: &Shared) {
             state.free.push((slot, buffer));
         } else {
             let outcome = match read {
-                Ok(pads) => {
+                Ok(starts) => {
                     meter.set(SlotState::Ready);
                     Ok(Loaded {
                         segment,
                         buffer,
-                        pads,
+                        starts,
                         slot,
                     })
                 }
@@ -290,14 +294,4 @@ fn read_on(shared: &Shared) {
         }
         shared.work.notify_one();
     }
-}
-
-/// Reads a segment, again if it fails. `came` hears how much of it is there.
-pub(super) fn attempt(
-    reads: &SegmentReads,
-    files: &[Box<dyn ReadAt>],
-    buffer: &mut [u8],
-    came: &dyn Fn(u64),
-) -> Result<Vec<usize>, Error> {
-    retried(|| reads.read(files, buffer, came))
 }

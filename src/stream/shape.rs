@@ -4,14 +4,21 @@
 pub const WIDENING: u64 = 2 * PAGE;
 /// What direct reads are aligned to.
 pub const PAGE: u64 = 4096;
-/// Buffers at least this large stand on huge pages and take whole ones.
-pub const HUGE_PAGE: u64 = 2 << 20;
+
+/// Bytes of a slot for `bytes` that come in so many reads, wherever those begin. What is allocated is what is planned.
+pub(super) fn slot(bytes: u64, reads: u64) -> u64 {
+    bytes
+        .next_multiple_of(PAGE)
+        .saturating_add(reads.saturating_mul(WIDENING))
+}
 
 /// The sizes of a model, in bytes where nothing else is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Of each segment of the walk, in order, the lm_head's included.
     pub segments: Vec<u64>,
+    /// Runs of rows in the segment that has most of them, each perhaps a read of its own (a count).
+    pub runs: u64,
     /// Small vectors as they are kept: widened to f32, norms folded into projections.
     pub vectors: u64,
     /// What says where everything is: the checkpoint's index and the walk.
@@ -68,16 +75,15 @@ impl Shape {
         self.segments.iter().sum()
     }
 
-    /// Bytes from one expert slot to the next: whole pages, and room to widen a read.
+    /// Bytes of an expert slot: whole pages, and room to widen a read.
     pub fn expert_stride(&self) -> u64 {
-        self.expert.next_multiple_of(PAGE) + WIDENING
+        slot(self.expert, 1)
     }
 
-    /// Bytes of a ring slot: the largest segment, and room to widen a read.
+    /// Bytes of a ring slot: the largest segment, and room to widen its reads.
     pub fn ring_slot(&self) -> u64 {
-        let bytes = self.segments.iter().max().copied().unwrap_or(0) + WIDENING;
-        let granularity = if bytes < HUGE_PAGE { PAGE } else { HUGE_PAGE };
-        bytes.next_multiple_of(granularity)
+        let largest = self.segments.iter().max().copied().unwrap_or(0);
+        slot(largest, self.runs)
     }
 
     /// Experts that a token asks for.

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::retry::retried;
+use super::shape::slot;
 use super::{
     BLOCK, Buffer, Error, ExpertCounters, ExpertWeights, Experts, Files, Gate, Meters, Policy,
     WaitFor, Wanted, read_span, span_capacity,
@@ -64,6 +65,8 @@ pub struct ExpertStore {
     policy: Policy,
     /// None while a reader has the slot's buffer.
     slots: Vec<Option<Slot>>,
+    /// Bytes of all slots' buffers.
+    allocated: u64,
     layer: usize,
     /// Not resident, and no slot for them yet; ascending.
     waiting: std::collections::VecDeque<Pending>,
@@ -110,14 +113,12 @@ impl ExpertStore {
         meters.expert_bytes(checkpoint.expert_layout().bytes());
         let policy = Policy::new(slots, config.layers(), config.moe.experts);
         let capacity = slot_bytes(&checkpoint);
-        let buffers = (0..slots)
-            .map(|_| {
-                Ok(Some(Slot {
-                    buffer: Buffer::new(capacity)?,
-                    pad: 0,
-                }))
-            })
-            .collect::<Result<Vec<_>, Error>>()?;
+        let buffers = Buffer::several(slots, capacity)?;
+        let allocated = buffers.iter().map(|b| b.as_slice().len() as u64).sum();
+        let buffers = buffers
+            .into_iter()
+            .map(|buffer| Some(Slot { buffer, pad: 0 }))
+            .collect();
         let shared = Arc::new(Shared {
             checkpoint,
             files,
@@ -130,6 +131,7 @@ impl ExpertStore {
             policy,
             reading: vec![None; slots],
             slots: buffers,
+            allocated,
             layer: 0,
             waiting: std::collections::VecDeque::new(),
             here: Vec::new(),
@@ -148,6 +150,11 @@ impl ExpertStore {
             store.threads.push(thread);
         }
         Ok(store)
+    }
+
+    /// Bytes of all slots' buffers.
+    pub fn allocated(&self) -> u64 {
+        self.allocated
     }
 
     /// Gives slots to waiting experts and their reads to the readers, as far as slots are free.
@@ -220,8 +227,7 @@ impl ExpertStore {
 
 /// Bytes of a slot: an expert in one run or in six parts, and room to widen the reads.
 fn slot_bytes(checkpoint: &Checkpoint) -> usize {
-    let layout = checkpoint.expert_layout();
-    span_capacity(layout.bytes() as usize)
+    slot(checkpoint.expert_layout().bytes(), 1) as usize
 }
 
 impl Experts for ExpertStore {

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::arena::Arena;
+use super::files::read_into;
 use super::reads::SegmentReads;
-use super::ring::{Gate, Loaded, Ring, attempt};
+use super::ring::{Gate, Loaded, Ring};
+use super::shape::slot;
 use super::{
-    Buffer, Error, Files, Meters, PassPlan, Piece, Plan, ReadAt, Segment, StageId, Trunk,
-    TrunkCounters, WaitFor, Walk,
+    Buffer, Error, Files, Meters, PassPlan, Piece, Place, Plan, Segment, StageId, Trunk,
+    TrunkCounters, WaitFor, Walk, span_capacity,
 };
-use crate::checkpoint::{Checkpoint, Tensor, names};
+use crate::checkpoint::{Checkpoint, names};
 use crate::kernels::{Weights, widen};
 
 /// How much of a walk is kept, and how the rest comes.
@@ -46,19 +48,13 @@ impl TrunkPlan {
     }
 }
 
-/// A pinned segment.
-struct Pinned {
-    buffer: Buffer,
-    pads: Vec<usize>,
-}
-
 /// The trunk of a checkpoint, streamed by a plan.
 pub struct StreamedTrunk {
     checkpoint: Arc<Checkpoint>,
     files: Files,
     segments: Vec<Segment>,
     reads: Arc<Vec<SegmentReads>>,
-    pinned: Vec<Option<Pinned>>,
+    pinned: Arena,
     ring: Option<Ring>,
     /// Streamed segments before the head's, and the head's.
     body: Vec<usize>,
@@ -72,8 +68,9 @@ pub struct StreamedTrunk {
     end: u64,
     /// The next pass's body was ordered already.
     ahead: bool,
-    embedding: Tensor,
-    embedding_row: Vec<u8>,
+    embedding: Place,
+    /// Where one row of it is read to.
+    embedding_row: Buffer,
     meters: Arc<Meters>,
 }
 
@@ -110,7 +107,7 @@ impl StreamedTrunk {
             .map(|segment| SegmentReads::new(segment, walk, &checkpoint, &files))
             .collect::<Result<Vec<_>, _>>()?;
         let reads = Arc::new(reads);
-        let pinned = load(&reads, &plan.pinned, &files)?;
+        let pinned = Arena::load(&reads, &plan.pinned, &files)?;
         let pinned_bytes = reads
             .iter()
             .zip(&plan.pinned)
@@ -131,19 +128,19 @@ impl StreamedTrunk {
             .unwrap_or(segments.len());
         let body: Vec<usize> = (0..first_of_head).filter(streamed).collect();
         let head: Vec<usize> = (first_of_head..segments.len()).filter(streamed).collect();
-        let capacity = body.iter().chain(&head).map(|&i| reads[i].capacity).max();
-        let ring = match capacity {
-            None => None,
-            Some(capacity) => Some(Ring::new(
+        let ring = if body.is_empty() && head.is_empty() {
+            None
+        } else {
+            Some(Ring::new(
                 Arc::clone(&files),
                 Arc::clone(&reads),
                 plan.ring_slots.max(1),
-                capacity,
+                ring_slot(&segments, &reads),
                 Arc::clone(&meters),
-            )?),
+            )?)
         };
-        let embedding = *checkpoint.tensor(names::EMBEDDING)?;
-        let embedding_row = vec![0; 2 * checkpoint.config().hidden];
+        let embedding = files.place(&checkpoint, names::EMBEDDING)?;
+        let embedding_row = Buffer::new(span_capacity(2 * checkpoint.config().hidden))?;
         Ok(Self {
             checkpoint,
             files,
@@ -168,6 +165,12 @@ impl StreamedTrunk {
     pub fn gate(&self) -> Option<Gate> {
         let ring = self.ring.as_ref();
         ring.filter(|_| !self.files.pack_is_apart()).map(Ring::gate)
+    }
+
+    /// Bytes of the buffers of ring and pins, which is what the memory plan says of them, to the page.
+    pub fn allocated(&self) -> (u64, u64) {
+        let ring = self.ring.as_ref().map_or(0, |ring| ring.allocated);
+        (ring, self.pinned.allocated())
     }
 
     fn release(&mut self) {
@@ -196,43 +199,11 @@ fn tell_layers(meters: &Meters, walk: &Walk, segments: &[Segment], pinned: &[boo
     }
 }
 
-/// Loads the segments to be pinned, several at once.
-fn load(
-    reads: &[SegmentReads],
-    pinned: &[bool],
-    files: &[Box<dyn ReadAt>],
-) -> Result<Vec<Option<Pinned>>, Error> {
-    const READERS: usize = 4;
-    let next = AtomicUsize::new(0);
-    let mut loaded: Vec<Option<Pinned>> = reads.iter().map(|_| None).collect();
-    let parts = std::thread::scope(|scope| {
-        let readers: Vec<_> = (0..READERS)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut mine = Vec::new();
-                    loop {
-                        let i = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(reads) = reads.get(i) else {
-                            return Ok(mine);
-                        };
-                        if pinned[i] {
-                            let mut buffer = Buffer::new(reads.capacity)?;
-                            let pads = attempt(reads, files, buffer.as_mut_slice(), &|_| {})?;
-                            mine.push((i, Pinned { buffer, pads }));
-                        }
-                    }
-                })
-            })
-            .collect();
-        readers
-            .into_iter()
-            .map(|reader| reader.join().unwrap_or(Err(Error::ReaderFailed)))
-            .collect::<Result<Vec<_>, Error>>()
-    })?;
-    for (i, pinned) in parts.into_iter().flatten() {
-        loaded[i] = Some(pinned);
-    }
-    Ok(loaded)
+/// Bytes of a slot in which every segment fits, wherever its runs are: [`super::Shape::ring_slot`] of what was opened.
+fn ring_slot(segments: &[Segment], reads: &[SegmentReads]) -> usize {
+    let largest = reads.iter().map(|reads| reads.bytes).max().unwrap_or(0);
+    let runs = segments.iter().map(Vec::len).max().unwrap_or(0);
+    slot(largest, runs as u64) as usize
 }
 
 impl Trunk for StreamedTrunk {
@@ -241,12 +212,15 @@ impl Trunk for StreamedTrunk {
     }
 
     fn embedding(&mut self, id: u32, row: &mut [f32]) -> Result<(), Error> {
-        let bytes = &mut self.embedding_row[..];
-        let offset = self.embedding.offset + u64::from(id) * bytes.len() as u64;
-        self.meters.waiting(WaitFor::Embedding, || {
-            self.checkpoint.read(self.embedding.shard, offset, bytes)
+        let Place { file, offset } = self.embedding;
+        let len = 2 * row.len();
+        let offset = offset + u64::from(id) * len as u64;
+        let file = self.files[file].as_ref();
+        let buffer = &mut self.embedding_row;
+        let bytes = self.meters.waiting(WaitFor::Embedding, move || {
+            read_into(file, offset, len, buffer)
         })?;
-        self.meters.embedding_read(bytes.len() as u64);
+        self.meters.embedding_read(len as u64);
         for (value, bytes) in row.iter_mut().zip(bytes.as_chunks::<2>().0) {
             *value = widen(*bytes);
         }
@@ -301,7 +275,7 @@ impl Trunk for StreamedTrunk {
         }
         if first == 0 {
             self.release();
-            if let (None, Some(ring)) = (&self.pinned[index], &self.ring) {
+            if let (None, Some(ring)) = (self.pinned.segment(index), &self.ring) {
                 let loaded = ring.take(self.place)?;
                 debug_assert_eq!(loaded.segment, index);
                 self.place += 1;
@@ -319,9 +293,9 @@ impl Trunk for StreamedTrunk {
             .take_while(|run| run.stage == stage)
             .count();
         self.at = (index, first + count);
-        let (buffer, pads) = match (&self.pinned[index], &self.held) {
-            (Some(pinned), _) => (pinned.buffer.as_slice(), &pinned.pads),
-            (None, Some(held)) => (held.buffer.as_slice(), &held.pads),
+        let (buffer, starts) = match (self.pinned.segment(index), &self.held) {
+            (Some(pinned), _) => pinned,
+            (None, Some(held)) => (held.buffer.as_slice(), &held.starts[..]),
             (None, None) => {
                 return Err(Error::OutOfStep {
                     at: next.0,
@@ -331,7 +305,7 @@ impl Trunk for StreamedTrunk {
         };
         let pieces = (first..first + count)
             .map(|i| {
-                let bytes = self.reads[index].run(i, buffer, pads);
+                let bytes = self.reads[index].run(i, buffer, starts);
                 let weights = Weights::Bf16(bytes.as_chunks::<2>().0);
                 Piece {
                     tensor: segment[i].tensor,

@@ -11,8 +11,8 @@ use k3::kernels::{Isa, argmax};
 use k3::model::{Blueprint, Compute, Error, Network, State, Want};
 use k3::stream::faulty::Faulty;
 use k3::stream::{
-    DirectFile, ExpertStore, Files, Machine, PassPlan, Preset, ReadAt, Request, StageId,
-    StreamedTrunk, Trunk, TrunkPlan, Walk, plan,
+    DirectFile, Files, Machine, PassPlan, Plan, Preset, ReadAt, Request, StageId, StreamedTrunk,
+    Trunk, TrunkPlan, Walk, open_files, plan,
 };
 
 use super::compare::bits;
@@ -43,6 +43,25 @@ impl Streaming {
             "latent_moe_use_norm": true, "first_k_dense_replace": 1,
             "intermediate_size": 1024, "attn_res_block_size": 3,
             "situ_beta": 4.0, "situ_linear_beta": 25.0, "full_attn_layers": [4, 7],
+        }))
+    }
+
+    /// A trunk of about 1.5 GB and 2.4 GB of experts: a quarter of the release's widths and 12 layers.
+    pub fn mid() -> Self {
+        Self::synthetic(&serde_json::json!({
+            "hidden_size": 2048, "num_hidden_layers": 12, "vocab_size": 32768,
+            "rms_norm_eps": 1e-5, "tie_word_embeddings": false,
+            "kda_num_heads": 28, "kda_head_dim": 128,
+            "short_conv_kernel_size": 4, "gate_lower_bound": -5.0,
+            "num_attention_heads": 28, "q_lora_rank": 512, "kv_lora_rank": 256,
+            "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+            "mla_use_output_gate": true,
+            "num_experts": 64, "num_experts_per_token": 8, "num_shared_experts": 2,
+            "routed_expert_hidden_size": 1024, "moe_intermediate_size": 2048,
+            "routed_scaling_factor": 1.2, "moe_renormalize": true,
+            "latent_moe_use_norm": true, "first_k_dense_replace": 1,
+            "intermediate_size": 8192, "attn_res_block_size": 4,
+            "situ_beta": 4.0, "situ_linear_beta": 25.0, "full_attn_layers": [4, 8, 12],
         }))
     }
 
@@ -105,9 +124,8 @@ impl Streaming {
         }
     }
 
-    /// What the memory plan makes of budgets: the trunk's plan, and expert slots.
-    pub fn budgets(&self, trunk: u64, ring: usize, cache: u64) -> (TrunkPlan, usize) {
-        let blueprint = self.blueprint();
+    /// What the memory plan makes of budgets.
+    pub fn plan(&self, trunk: u64, ring: usize, cache: u64) -> Plan {
         let request = Request {
             preset: Preset::Ultra,
             trunk: Some(trunk),
@@ -118,8 +136,14 @@ impl Streaming {
             kept_states: 0,
             logits: 1,
         };
-        let plan = plan(&blueprint.shape(), &request, &Machine::default()).unwrap();
-        (TrunkPlan::of(&plan, &blueprint.walk), plan.expert_slots)
+        plan(&self.blueprint().shape(), &request, &Machine::default()).unwrap()
+    }
+
+    /// Of [`Self::plan`] the trunk's part, and expert slots.
+    pub fn budgets(&self, trunk: u64, ring: usize, cache: u64) -> (TrunkPlan, usize) {
+        let plan = self.plan(trunk, ring, cache);
+        let walk = self.blueprint().walk;
+        (TrunkPlan::of(&plan, &walk), plan.expert_slots)
     }
 
     /// A network of one plan over these files; trunk and experts share them.
@@ -130,36 +154,33 @@ impl Streaming {
         threads: usize,
         files: &Files,
     ) -> Result<Network, Error> {
-        let blueprint = self.blueprint();
         let compute = Compute::new(threads, Isa::detect()).unwrap();
-        let trunk = StreamedTrunk::open(
-            Arc::clone(&self.checkpoint),
-            &blueprint.walk,
-            plan,
-            Arc::clone(files),
-        )?;
-        let gate = trunk.gate();
-        let experts = ExpertStore::new(
-            Arc::clone(&self.checkpoint),
-            Arc::clone(files),
-            expert_slots,
-            gate,
-        )?;
-        Network::new(blueprint, Box::new(trunk), Box::new(experts), compute)
+        let files = Arc::clone(files);
+        let (checkpoint, blueprint) = (&self.checkpoint, self.blueprint());
+        Network::over_files(checkpoint, files, blueprint, plan, expert_slots, compute)
     }
 
     /// The shards, each wrapped by `wrap`; direct reads, or through the page cache.
     pub fn files(&self, direct: bool, wrap: impl Fn(DirectFile) -> Box<dyn ReadAt>) -> Files {
-        let open = |shard| {
-            let path = self.checkpoint.shard_path(shard);
+        self.files_with(None, direct, wrap)
+    }
+
+    /// As [`Self::files`], and the packed trunk in a folder.
+    pub fn files_with(
+        &self,
+        pack: Option<&Path>,
+        direct: bool,
+        wrap: impl Fn(DirectFile) -> Box<dyn ReadAt>,
+    ) -> Files {
+        let open = |path: &Path| {
             let file = if direct {
                 DirectFile::open(path)
             } else {
                 DirectFile::open_buffered(path)
             };
-            wrap(file.unwrap())
+            file.map(&wrap)
         };
-        Arc::new((0..self.checkpoint.shard_count()).map(open).collect())
+        open_files(&self.checkpoint, pack, &open).unwrap()
     }
 
     pub fn plain_files(&self) -> Files {
@@ -260,19 +281,29 @@ pub struct Generated {
     pub state: Vec<Vec<u32>>,
 }
 
-/// Prompt in chunks of 5, then `tokens` greedy tokens. The network hears when the last pass comes.
-pub fn generate(network: &mut Network, prompt: &[u32], tokens: usize) -> Result<Generated, Error> {
-    generate_moving(network, None, prompt, tokens)
+/// What happens half way through a run.
+pub enum Middle<'a> {
+    /// Nothing.
+    Same,
+    /// The state moves to another network. Every token's pass is parked after two layers and gone on with.
+    To(&'a mut Network),
+    /// The network takes another plan, after a pass was parked in its middle and gone on with.
+    Replan(&'a TrunkPlan, usize),
 }
 
-/// As [`generate`]; half way the state moves to `other`, as it does when the memory plan is changed. Every token's pass is
-/// parked after two layers and gone on with.
-pub fn generate_moving(
+/// Prompt in chunks of 5, then `tokens` greedy tokens. The network hears when the last pass comes.
+pub fn generate(network: &mut Network, prompt: &[u32], tokens: usize) -> Result<Generated, Error> {
+    generate_through(network, Middle::Same, prompt, tokens)
+}
+
+/// As [`generate`], with a middle.
+pub fn generate_through(
     network: &mut Network,
-    mut other: Option<&mut Network>,
+    mut middle: Middle<'_>,
     prompt: &[u32],
     tokens: usize,
 ) -> Result<Generated, Error> {
+    let half = tokens / 2;
     let mut state: State = network.new_state(prompt.len() + tokens).unwrap();
     network.expect_more(true);
     let rows = network.prefill(&mut state, prompt, 5, Want::All)?;
@@ -282,15 +313,27 @@ pub fn generate_moving(
     for token in 0..tokens {
         ids.push(argmax(&row).unwrap() as u32);
         let next = &ids[ids.len() - 1..];
-        let network = match &mut other {
-            Some(other) if token >= tokens / 2 => &mut **other,
+        let parked_after = match &middle {
+            Middle::Same => 0,
+            Middle::To(_) => 2,
+            Middle::Replan(..) if token == half => network.layer_count() / 2,
+            Middle::Replan(..) => 0,
+        };
+        if let Middle::Replan(plan, slots) = &middle
+            && token == half + 1
+        {
+            network.replan(plan, *slots)?;
+        }
+        let network = match &mut middle {
+            Middle::To(other) if token >= half => &mut **other,
             _ => &mut *network,
         };
         network.expect_more(token + 1 < tokens);
         let mut pass = network.begin(&mut state, next, Want::Last)?;
-        while pass.layer() < 2 {
+        while pass.layer() < parked_after {
             network.advance(&mut pass, &mut state)?;
         }
+        // Parked here: the readers run on as far as there is room.
         while !network.advance(&mut pass, &mut state)? {}
         let got = network.finish(pass, &mut state)?;
         row = got.last().unwrap().to_vec();

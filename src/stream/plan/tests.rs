@@ -11,6 +11,7 @@ const GB: u64 = 1_000 * MB;
 /// A model of a 20 GB trunk and 300 GB of experts.
 fn shape() -> Shape {
     Shape {
+        runs: 3,
         segments: (0..640).map(|i| 31 * MB + i % 7 * MB / 3).collect(),
         vectors: 10 * MB,
         index: 2 * MB,
