@@ -19,6 +19,7 @@ mod run;
 mod sampling;
 pub mod sim_cache;
 pub mod synth;
+mod teacher;
 mod tok;
 
 use std::ffi::OsString;
