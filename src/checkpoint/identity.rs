@@ -91,3 +91,10 @@ fn canonical(config: &Config) -> String {
     }
     text
 }
+
+impl Config {
+    /// A hash of everything in the configuration that changes what the network computes.
+    pub fn hash(&self) -> [u8; 32] {
+        Sha256::digest(canonical(self)).into()
+    }
+}

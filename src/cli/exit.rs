@@ -2,7 +2,7 @@
 
 use crate::chat;
 use crate::checkpoint;
-use crate::model;
+use crate::model::{self, StateFileError};
 use crate::stream::{self, trace::TraceError};
 use crate::text::TextError;
 
@@ -42,6 +42,13 @@ impl Exit {
         };
         if let Some(TraceError::Write { .. }) = trace {
             return 3;
+        }
+        match error.downcast_ref() {
+            Some(StateFileError::NotSaved { .. }) => return 3,
+            Some(StateFileError::Refused { .. } | StateFileError::NotRead { .. }) => {
+                return Self::REFUSED;
+            }
+            Some(StateFileError::Torn) | None => {}
         }
         match error.downcast_ref() {
             Some(chat::Error::NotSaved { .. }) => return 3,
@@ -95,7 +102,23 @@ mod tests {
             path: path(),
             problem: "a byte differs".into(),
         };
-        let codes: [(anyhow::Error, u8); 15] = [
+        let unfit = StateFileError::Refused {
+            path: path(),
+            why: model::Unfit::OtherModel,
+        };
+        let not_read = StateFileError::NotRead {
+            path: path(),
+            cause: gone(),
+        };
+        let not_saved = StateFileError::NotSaved {
+            path: path(),
+            cause: gone(),
+        };
+        let codes: [(anyhow::Error, u8); 19] = [
+            (unfit.into(), 2),
+            (not_read.into(), 2),
+            (not_saved.into(), 3),
+            (StateFileError::Torn.into(), 1),
             (pack.into(), 2),
             (damaged.into(), 1),
             (trace().into(), 3),

@@ -1,4 +1,4 @@
-//! A prompt and what is made of it, token by token, greedily.
+//! A prompt and what is made of it, token by token.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -7,15 +7,18 @@ use std::time::Instant;
 
 use super::Exit;
 use super::output::Output;
-use crate::chat::Words;
-use crate::kernels::argmax;
-use crate::model::{Logits, Network, PREFILL_CHUNK, State, Want};
+use super::teacher::Teacher;
+use crate::chat::{Sampler, Words};
+use crate::model::{
+    Logits, ModelKey, Network, PREFILL_CHUNK, State, StateFileError, StateWriter, Want,
+};
 use crate::stream::{ExpertCounters, Reading, TrunkCounters};
 use crate::text::{Utf8Stream, visible};
 
 /// What to make.
 pub(super) struct Request {
     pub count: usize,
+    pub sampler: Sampler,
     pub stop_ids: Vec<u32>,
     /// Start from nothing for every token.
     pub recompute: bool,
@@ -23,6 +26,10 @@ pub(super) struct Request {
     pub stream: bool,
     pub dump_last: Option<Output>,
     pub dump_all: Option<Output>,
+    /// Compare what is predicted at each position of the prompt with the prompt.
+    pub teacher: Option<Teacher>,
+    /// Finish the pass that a signal comes in, so that the state is whole.
+    pub whole: bool,
 }
 
 /// A prompt and what was made of it so far.
@@ -36,50 +43,66 @@ pub(super) struct Generation {
     stopped_at: Option<u32>,
     /// Whether another token is to be computed after the one that is asked for.
     more: bool,
+    /// As the request has it.
+    whole: bool,
+    teacher: Option<Teacher>,
     seconds_prefill: f64,
     /// Time of the tokens after the first.
     seconds_decode: f64,
 }
 
 impl Generation {
-    /// Reserves the state for `context` positions.
-    ///
-    /// # Errors
-    /// There is no memory for it.
+    /// Goes on from a state. `ids` are those that it has seen, and then those that are to be fed.
     pub(super) fn new(
         network: Network,
         words: Option<Words>,
-        prompt: Vec<u32>,
-        context: usize,
+        state: State,
+        ids: Vec<u32>,
         interrupted: Arc<AtomicBool>,
-    ) -> anyhow::Result<Self> {
-        let state = network.new_state(context)?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             network,
             state,
             words,
             interrupted,
-            prompt: prompt.len(),
-            full: prompt,
+            prompt: ids.len(),
+            full: ids,
             stopped_at: None,
             more: false,
+            whole: false,
+            teacher: None,
             seconds_prefill: 0.0,
             seconds_decode: 0.0,
-        })
+        }
     }
 
     /// Feeds the prompt and makes tokens. What was made stays, however it ends.
     ///
     /// # Errors
     /// Computing fails, a result cannot be written, or a signal came.
-    pub(super) fn go(&mut self, request: Request) -> anyhow::Result<()> {
+    pub(super) fn go(&mut self, mut request: Request) -> anyhow::Result<()> {
+        (self.whole, self.teacher) = (request.whole, request.teacher.take());
+        let mut text = Utf8Stream::default();
+        let (stream, count) = (request.stream, request.count);
+        let made = self.make(request, &mut text);
+        if stream && count > 0 {
+            show(&(text.finish() + "\n"));
+        }
+        // A trace is kept as far as it came; what ended the run first says more.
+        let recorded = self.network.end_record().map_err(Into::into);
+        made.and(recorded)
+    }
+
+    fn make(&mut self, request: Request, text: &mut Utf8Stream) -> anyhow::Result<()> {
         let Request {
             count,
+            mut sampler,
             stop_ids,
             recompute,
             stream,
             dump_last,
             dump_all,
+            ..
         } = request;
         let started = Instant::now();
         self.more = count > 1;
@@ -90,25 +113,22 @@ impl Generation {
             dump.finish()?;
         }
         let decoding = Instant::now();
-        let mut text = Utf8Stream::default();
         for made in 0..count {
             if made > 0 {
-                let full = self.full.clone();
                 self.more = made + 1 < count;
                 logits = match recompute {
                     true => {
                         self.state = self.network.new_state(self.state.capacity())?;
-                        self.feed_all(&full, Want::Last, None)?
+                        self.feed_all(Want::Last, None)?
                     }
-                    false => self.feed_all(&full[full.len() - 1..], Want::Last, None)?,
+                    false => self.feed_all(Want::Last, None)?,
                 };
                 self.seconds_decode = decoding.elapsed().as_secs_f64();
             }
-            // Logits are finite, so there is a greatest.
-            let Some(id) = logits.last().and_then(argmax) else {
+            let Some(row) = logits.last() else {
                 break;
             };
-            let id = id as u32;
+            let id = sampler.next(row)?;
             self.full.push(id);
             if stream {
                 let shown = match &self.words {
@@ -122,56 +142,76 @@ impl Generation {
                 break;
             }
         }
-        self.network.end_record()?;
-        if stream && count > 0 {
-            show(&(text.finish() + "\n"));
-        }
         Ok(())
     }
 
     fn prefill(&mut self, dump_all: Option<Output>) -> anyhow::Result<Logits> {
-        let prompt = self.full.clone();
-        match dump_all {
-            None => self.feed_all(&prompt, Want::Last, None),
-            Some(mut dump) => {
-                let logits = self.feed_all(&prompt, Want::All, Some(&mut dump))?;
-                dump.finish()?;
-                Ok(logits)
-            }
-        }
+        let want = match dump_all.is_some() || self.teacher.is_some() {
+            true => Want::All,
+            false => Want::Last,
+        };
+        let mut dump = dump_all;
+        let logits = self.feed_all(want, dump.as_mut())?;
+        dump.map_or(Ok(()), Output::finish)?;
+        Ok(logits)
     }
 
-    /// Feeds ids in chunks and gives the last chunk's logits; those of every position go to `dump` as they come.
-    fn feed_all(
-        &mut self,
-        ids: &[u32],
-        want: Want,
-        mut dump: Option<&mut Output>,
-    ) -> anyhow::Result<Logits> {
+    /// Feeds what the state has not seen, in chunks, and gives the last chunk's logits; those of every position go to
+    /// `dump`, and are compared, as they come.
+    fn feed_all(&mut self, want: Want, mut dump: Option<&mut Output>) -> anyhow::Result<Logits> {
         let mut logits = Logits::default();
-        let mut left = ids.chunks(PREFILL_CHUNK).peekable();
+        let unseen = self.full[self.state.positions()..].to_vec();
+        let mut left = unseen.chunks(PREFILL_CHUNK).peekable();
         while let Some(chunk) = left.next() {
             let inner = want == Want::Last && left.peek().is_some();
             self.network.expect_more(self.more || left.peek().is_some());
+            let first = self.state.positions();
             logits = self.feed(chunk, if inner { Want::Nothing } else { want })?;
             if let Some(dump) = &mut dump {
                 dump.write(&little_endian(logits.values()))?;
+            }
+            if let (Want::All, Some(teacher)) = (want, &mut self.teacher) {
+                teacher.compare(first, &logits, &self.full);
             }
         }
         Ok(logits)
     }
 
-    /// One chunk through the network; between layers a signal is looked for.
+    /// One chunk through the network. A signal is looked for before it and between layers; there the pass is left, or
+    /// finished first if the state is to be kept.
     fn feed(&mut self, ids: &[u32], want: Want) -> anyhow::Result<Logits> {
+        let interrupted = Arc::clone(&self.interrupted);
+        let interrupted = || interrupted.load(Ordering::Relaxed);
+        if interrupted() {
+            return Err(Exit::Interrupted.into());
+        }
         let mut pass = self.network.begin(&mut self.state, ids, want)?;
+        let mut told = false;
         loop {
-            if self.interrupted.load(Ordering::Relaxed) {
+            if interrupted() && !self.whole {
                 return Err(Exit::Interrupted.into());
+            }
+            if interrupted() && !told {
+                eprintln!("k3: finishing the step in flight, then saving; once more ends at once");
+                told = true;
             }
             if self.network.advance(&mut pass, &mut self.state)? {
                 return Ok(self.network.finish(pass, &mut self.state)?);
             }
         }
+    }
+
+    /// Saves the state with all ids: the last one made is not fed yet, and will be when it is loaded.
+    ///
+    /// # Errors
+    /// It is torn, or cannot be written.
+    pub(super) fn save(&self, key: &ModelKey, writer: StateWriter) -> Result<u64, StateFileError> {
+        writer.save(key, &self.state, &self.full)
+    }
+
+    /// What teacher forcing gave, if it was asked for.
+    pub(super) fn teacher(&self) -> Option<&Teacher> {
+        self.teacher.as_ref()
     }
 
     /// One line about the run on standard error.
@@ -186,6 +226,9 @@ impl Generation {
                 seconds => format!(", {seconds:.3} s a token"),
             }
         );
+        if let Some(teacher) = &self.teacher {
+            teacher.summary(self.seconds_prefill);
+        }
     }
 
     pub(super) fn prompt(&self) -> &[u32] {

@@ -16,8 +16,10 @@ mod plan;
 mod plan_report;
 mod presets;
 mod run;
+mod sampling;
 pub mod sim_cache;
 pub mod synth;
+mod teacher;
 mod tok;
 
 use std::ffi::OsString;
@@ -26,6 +28,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 pub use budget::BudgetArgs;
 pub use exit::Exit;
+pub use sampling::SamplingArgs;
 
 /// Kimi K3 on this computer, without a screen.
 #[derive(Parser)]
@@ -59,7 +62,7 @@ enum Command {
     SimCache(sim_cache::SimCacheArgs),
     /// Write a synthetic checkpoint in the released layout
     Synth(synth::SynthArgs),
-    /// Text to ids, ids to text, a history to a prompt
+    /// Text to ids, ids to text, a history to a prompt, logits to draws
     Tok(tok::TokArgs),
 }
 

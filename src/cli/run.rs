@@ -1,4 +1,4 @@
-//! `k3 run`: continues a prompt, greedily, and reports.
+//! `k3 run`: continues a prompt and reports.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,11 +14,14 @@ use super::generation::{Generation, Request};
 use super::model::{self, Folder};
 use super::output::Output;
 use super::plan_report::{self, RateArgs};
-use super::{Exit, ids, machine, open};
-use crate::chat::Words;
+use super::teacher::Teacher;
+use super::{Exit, SamplingArgs, ids, machine, open};
+use crate::chat::{Sampler, Words};
 use crate::checkpoint::{Checkpoint, Config};
 use crate::kernels::Isa;
-use crate::model::{Blueprint, Compute, Network, PREFILL_CHUNK};
+use crate::model::{
+    Blueprint, Compute, ModelKey, Network, PREFILL_CHUNK, SavedState, State, StateWriter,
+};
 use crate::stream::trace::TraceWriter;
 use crate::stream::{Files, Plan, TrunkPlan};
 use crate::text::Names;
@@ -33,12 +36,14 @@ pub struct RunArgs {
     /// Folder of tiktoken.model and tokenizer_config.json (default: MODEL)
     #[arg(long, value_name = "DIR")]
     tok: Option<PathBuf>,
-    /// Tokens to generate; exactly so many unless a stop id comes
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    r#gen: usize,
+    /// Tokens to generate; exactly so many unless a stop id comes (default: 8, and 0 with --tf-check)
+    #[arg(long, value_name = "N")]
+    r#gen: Option<usize>,
     /// Stop after this id (up to 8 times)
     #[arg(long, value_name = "ID")]
     stop_id: Vec<String>,
+    #[command(flatten)]
+    sampling: SamplingArgs,
     #[command(flatten)]
     budget: BudgetArgs,
     /// Run only the first N layers
@@ -50,6 +55,18 @@ pub struct RunArgs {
     /// Accepted for scripts of the C engine; carrying the state is the only way here
     #[arg(long, hide = true, conflicts_with = "recompute")]
     incremental: bool,
+    /// Write what the model carries to this file in the end, so that another run goes on from there
+    #[arg(long, value_name = "FILE", conflicts_with = "recompute")]
+    save_state: Option<PathBuf>,
+    /// Go on from a saved state: its ids come first, the prompt is appended
+    #[arg(long, value_name = "FILE", conflicts_with = "recompute")]
+    load_state: Option<PathBuf>,
+    /// Guess up to N tokens ahead and verify them in one pass (0 to 8); what comes out is the same
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=8), allow_negative_numbers = true, conflicts_with = "recompute")]
+    spec: u8,
+    /// Compare the most probable token after each position of the prompt with the prompt's next
+    #[arg(long, conflicts_with = "load_state")]
+    tf_check: bool,
     /// Write the result as one JSON object; `-` is standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -70,9 +87,9 @@ pub struct RunArgs {
     config: Option<PathBuf>,
 }
 
-/// What to continue; one of the three.
+/// What to continue; one of the three, or a loaded state alone.
 #[derive(Args)]
-#[group(required = true, multiple = false)]
+#[group(multiple = false)]
 struct PromptArgs {
     /// The prompt as text, taken as it is
     #[arg(long, value_name = "TEXT")]
@@ -96,7 +113,11 @@ struct Checked {
     files: Files,
     /// Where the prompt is text.
     words: Option<Words>,
-    prompt: Vec<u32>,
+    /// Of a loaded state, and then of the prompt.
+    ids: Vec<u32>,
+    state: State,
+    key: ModelKey,
+    count: usize,
     stop_ids: Vec<u32>,
     layers: usize,
     blueprint: Blueprint,
@@ -105,6 +126,7 @@ struct Checked {
     out: Option<Output>,
     dump_last: Option<Output>,
     dump_all: Option<Output>,
+    save: Option<StateWriter>,
 }
 
 /// Runs the command.
@@ -114,6 +136,7 @@ struct Checked {
 pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     let started = Instant::now();
     let checked = check(arguments)?;
+    let sampler = Sampler::new(arguments.sampling.sampling(), 1);
     let Checked {
         checkpoint,
         layers,
@@ -145,12 +168,13 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     let mut generation = Generation::new(
         network,
         checked.words,
-        checked.prompt,
-        plan.context,
+        checked.state,
+        checked.ids,
         interrupt()?,
-    )?;
-    let ended = generation.go(Request {
-        count: arguments.r#gen,
+    );
+    let mut ended = generation.go(Request {
+        count: checked.count,
+        sampler,
         stop_ids: checked.stop_ids,
         recompute: arguments.recompute,
         // Standard output belongs to the JSON object if that goes there.
@@ -158,8 +182,18 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
             && !checked.out.as_ref().is_some_and(Output::is_standard_output),
         dump_last: checked.dump_last,
         dump_all: checked.dump_all,
+        teacher: arguments.tf_check.then(Teacher::default),
+        whole: checked.save.is_some(),
     });
     generation.summary();
+    if let Some(writer) = checked.save {
+        match generation.save(&checked.key, writer) {
+            Ok(bytes) => eprintln!("k3: state saved, {:.3} GB", bytes as f64 / 1e9),
+            // What went wrong first says more.
+            Err(error) if ended.as_ref().is_err_and(failed) => eprintln!("k3: {error}"),
+            Err(error) => ended = Err(error.into()),
+        }
+    }
     if let Some(mut out) = checked.out {
         let (trunk, experts) = (generation.trunk_counters(), generation.expert_counters());
         // What was read while it computed; pins were loaded before.
@@ -170,7 +204,7 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
             meters.computed.as_secs_f64(),
         );
         let wall = started.elapsed().as_secs_f64();
-        let value = json!({
+        let mut value = json!({
             "prompt_ids": generation.prompt(),
             "generated_ids": generation.generated(),
             "full_ids": generation.full(),
@@ -200,10 +234,20 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
             "lm_head_bytes_read": trunk.head_bytes_read,
             "embedding_bytes_read": trunk.embedding_bytes_read,
         });
+        if let Some(teacher) = generation.teacher() {
+            value["tf_positions"] = teacher.positions().into();
+            value["tf_matches"] = teacher.matches().into();
+            value["tf_agreement"] = teacher.agreement().into();
+        }
         out.write(format!("{value:#}\n").as_bytes())?;
         out.finish()?;
     }
     ended
+}
+
+/// Whether a run that ended so did not end at a safe point.
+fn failed(error: &anyhow::Error) -> bool {
+    !matches!(error.downcast_ref(), Some(Exit::Interrupted))
 }
 
 /// Set by the first SIGINT or SIGTERM, which stop the run at the next layer; a second one ends the program at once.
@@ -236,25 +280,45 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
         .map(|id| ids::parse(id, config.vocab))
         .collect::<Result<_, _>>()?;
     let (words, prompt) = prompt(arguments, &folder, &config)?;
-    if prompt.is_empty() {
-        return Err(
-            Exit::Refused("the prompt is empty: at least one token is needed".into()).into(),
-        );
+    let tf_check = arguments.tf_check;
+    let saved = arguments.load_state.as_deref();
+    let saved = saved.map(SavedState::open).transpose()?;
+    let positions = saved.as_ref().map_or(0, SavedState::positions);
+    let mut ids = saved
+        .as_ref()
+        .map_or(Vec::new(), |saved| saved.ids().to_vec());
+    ids.extend(prompt);
+    if ids.len() <= positions {
+        let message = match &saved {
+            None => "the prompt is empty: at least one token is needed".to_owned(),
+            Some(saved) => format!(
+                "{}: everything in it was fed: give at least one token to go on with, as --prompt or --ids",
+                saved.path().display()
+            ),
+        };
+        return Err(Exit::Refused(message).into());
     }
-    let needed = prompt.len().saturating_add(arguments.r#gen);
+    if tf_check && ids.len() < 2 {
+        return Err(Exit::Refused("--tf-check needs a prompt of two tokens or more".into()).into());
+    }
+    let count = arguments.r#gen.unwrap_or(if tf_check { 0 } else { 8 });
+    let needed = ids.len().saturating_add(count);
     let longest = config.max_positions.unwrap_or(LONGEST_CONTEXT);
     let mut request = arguments.budget.request(&config, needed)?;
     if needed > longest || needed > request.context {
+        let more = match needed > longest {
+            true => String::new(),
+            false => format!("; ask for more with --context {needed}"),
+        };
         let message = format!(
-            "{} prompt ids and --gen {} make {needed} positions, there are {}",
-            prompt.len(),
-            arguments.r#gen,
+            "{} ids and --gen {count} make {needed} positions, there are {}{more}",
+            ids.len(),
             request.context.min(longest)
         );
         return Err(Exit::Refused(message).into());
     }
-    if arguments.dump_all_logits.is_some() {
-        request.logits = prompt.len().min(PREFILL_CHUNK);
+    if arguments.dump_all_logits.is_some() || tf_check {
+        request.logits = (ids.len() - positions).min(PREFILL_CHUNK);
     }
     let output = |path: &Option<PathBuf>| path.as_ref().map(Output::open).transpose();
     let (out, dump_last, dump_all) = (
@@ -267,15 +331,31 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
         .as_deref()
         .map(TraceWriter::create)
         .transpose()?;
+    let save = arguments.save_state.as_deref();
+    let save = save.map(StateWriter::create).transpose()?;
+    if arguments.spec > 0 {
+        eprintln!("k3: --spec is not there yet; the tokens are made one at a time");
+    }
     let checkpoint = open::checkpoint(&folder, config, layers)?;
+    let key = ModelKey::new(checkpoint.identity(), checkpoint.config(), layers);
+    if let Some(saved) = &saved {
+        saved.check(&key, request.context)?;
+    }
     let files = open::files(&checkpoint, arguments.budget.trunk.as_deref())?;
     let blueprint = Blueprint::new(checkpoint.config().clone(), layers);
     let plan = model::planned(&blueprint, &request)?;
+    let mut state = State::new(checkpoint.config(), layers, plan.context)?;
+    if let Some(saved) = saved {
+        (state, _) = saved.load(&key, state)?;
+    }
     Ok(Checked {
         checkpoint,
         files,
         words,
-        prompt,
+        ids,
+        state,
+        key,
+        count,
         stop_ids,
         layers,
         blueprint,
@@ -284,6 +364,7 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
         out,
         dump_last,
         dump_all,
+        save,
     })
 }
 
@@ -304,8 +385,15 @@ fn prompt(
         (_, Some(file), _) => std::fs::read_to_string(file).map_err(|e| {
             Exit::Refused(format!("{}: cannot be read as text: {e}", file.display()))
         })?,
-        // The arguments' group asks for one of the three.
-        (None, None, None) => String::new(),
+        (None, None, None) if arguments.load_state.is_some() => {
+            let words = arguments.tok.as_deref();
+            let words = words.map(|folder| model::words(folder, config.vocab));
+            return Ok((words.transpose()?, Vec::new()));
+        }
+        (None, None, None) => {
+            let message = "name what to continue: --prompt TEXT, --prompt-file FILE or --ids 1,2,3";
+            return Err(Exit::Refused(message.into()).into());
+        }
     };
     let words = model::words(arguments.tok.as_deref().unwrap_or(folder), config.vocab)
         .context("a text prompt needs a tokenizer")?;

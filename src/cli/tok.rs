@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
-use super::{Exit, ids};
+use super::{Exit, SamplingArgs, ids};
+use crate::chat::Sampler;
 use crate::text::{Effort, Markers, Names, Thinking, Tokenizer, history, render};
 
 /// Arguments of `k3 tok`.
@@ -24,6 +25,8 @@ enum TokCommand {
     Decode(DecodeArgs),
     /// Print the prompt that a history gives
     Render(RenderArgs),
+    /// Print ids that are chosen from given logits, as a JSON array
+    Sample(SampleArgs),
 }
 
 #[derive(Args, Debug)]
@@ -80,6 +83,21 @@ struct RenderArgs {
 }
 
 #[derive(Args, Debug)]
+struct SampleArgs {
+    /// The logits, one for each id from 0
+    #[arg(long, value_name = "JSON ARRAY", allow_hyphen_values = true)]
+    logits: String,
+    /// How many ids to choose, one after the other
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    count: usize,
+    /// The number of the answer in its conversation: every turn has draws of its own
+    #[arg(long, value_name = "T", default_value_t = 1)]
+    turn: u64,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+}
+
+#[derive(Args, Debug)]
 struct TokenizerArgs {
     /// Folder of tiktoken.model and tokenizer_config.json
     #[arg(long, value_name = "DIR")]
@@ -100,6 +118,7 @@ fn run_with(args: &TokArgs, mut input: impl BufRead, mut output: impl Write) -> 
         TokCommand::Encode(args) => encode(args, &mut input, &mut output),
         TokCommand::Decode(args) => decode(args, &mut input, &mut output),
         TokCommand::Render(args) => render_history(args, &mut output),
+        TokCommand::Sample(args) => sample(args, &mut output),
     }?;
     output.flush().context("cannot write to standard output")
 }
@@ -172,6 +191,22 @@ fn text_or_input(words: &[String], input: &mut impl BufRead) -> Result<String> {
         .read_to_string(&mut text)
         .context("cannot read text from standard input")?;
     Ok(text)
+}
+
+fn sample(args: &SampleArgs, output: &mut impl Write) -> Result<()> {
+    let logits: Vec<f32> = json(args.logits.as_bytes(), "array of logits")?;
+    if logits.is_empty() {
+        return Err(Exit::Refused("there are no logits to choose from".into()).into());
+    }
+    let mut sampler = Sampler::new(args.sampling.sampling(), args.turn);
+    // Written as they come, so that no count takes memory.
+    let failed = "cannot write to standard output";
+    for number in 0..args.count {
+        let before = if number == 0 { "[" } else { "," };
+        write!(output, "{before}{}", sampler.next(&logits)?).context(failed)?;
+    }
+    let end = if args.count == 0 { "[]" } else { "]" };
+    write_line(output, end)
 }
 
 /// Ids as people type them, or as `k3 tok encode` prints them.
@@ -414,6 +449,43 @@ mod tests {
         // Three for every tag and one for the end of a message; the name in the user's text is none of them.
         let sep = ids.iter().filter(|&&id| id == base() + 5).count();
         assert_eq!(sep, max.matches("<|sep|>").count() - 1);
+    }
+
+    /// Runs `k3 tok sample`, which needs no tokenizer.
+    fn sampled(args: &str) -> std::result::Result<String, String> {
+        let args = format!("tok sample {args}");
+        let cli = Cli::try_parse_from(args.split(' ')).map_err(|error| error.to_string())?;
+        let mut output = Vec::new();
+        run_with(&cli.tok, &b""[..], &mut output).map_err(|error| format!("{error:#}"))?;
+        Ok(String::from_utf8(output).unwrap())
+    }
+
+    #[test]
+    fn logits_become_ids() {
+        let greedy = sampled("--logits [0,3,3.5e0,-1e30] --count 3").unwrap();
+        assert_eq!(greedy, "[2,2,2]\n");
+        assert_eq!(sampled("--logits [-1] --count 0").unwrap(), "[]\n");
+        assert_eq!(sampled("--logits [-1,5]").unwrap(), "[1]\n");
+        let drawn = "--logits [0,1,2,3] --temperature 0.7 --top-p 0.9 --seed 1234 --count 5";
+        let fifth = sampled(&format!("{drawn} --turn 5")).unwrap();
+        assert_eq!(fifth, "[3,2,3,3,3]\n");
+        assert_eq!(sampled(drawn), sampled(&format!("{drawn} --turn 1")));
+        assert_eq!(
+            sampled(&format!("{drawn} --greedy")).unwrap(),
+            "[3,3,3,3,3]\n"
+        );
+        for (wrong, says) in [
+            ("--logits []", "no logits"),
+            ("--logits [1", "not one JSON array of logits"),
+            ("--logits [nan]", "not one JSON array of logits"),
+            ("--logits [\"1\"]", "not one JSON array of logits"),
+            ("--logits [1] --seed -1", "whole number from 0"),
+            ("--logits [1] --count -1", "-1"),
+            ("--count 1", "--logits"),
+        ] {
+            let refusal = sampled(wrong).expect_err(wrong);
+            assert!(refusal.contains(says), "{wrong}: {refusal}");
+        }
     }
 
     #[test]

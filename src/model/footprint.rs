@@ -1,7 +1,7 @@
 //! What a network takes of memory, as sizes that a plan can be made of. It follows what the layers allocate; a layer that
 //! allocates otherwise changes its line here.
 
-use super::{Blueprint, PREFILL_CHUNK};
+use super::{Blueprint, KdaState, PREFILL_CHUNK};
 use crate::checkpoint::config::{Attention, Config};
 use crate::checkpoint::layout::{self, ExpertLayout, Kind};
 use crate::stream::{Activations, Shape};
@@ -38,8 +38,7 @@ impl Blueprint {
         let expert_layers = layers.saturating_sub(config.dense_layers) as u64;
         // The index covers the whole checkpoint, also when only its first layers run.
         let indexed = config.layers().saturating_sub(config.dense_layers) * config.moe.experts;
-        let (kda, mla) = (&config.kda, &config.mla);
-        let kda_state = kda.heads * kda.head_dim.pow(2) + 3 * (kda.conv_kernel - 1) * kda.width();
+        let mla = &config.mla;
         let row = f32s(mla.cache_width());
         Shape {
             segments,
@@ -50,7 +49,7 @@ impl Blueprint {
             experts: expert_layers * config.moe.experts as u64,
             expert_layers,
             top_k: config.moe.top_k as u64,
-            state: count(Attention::Kda) * f32s(kda_state),
+            state: count(Attention::Kda) * f32s(KdaState::values(&config.kda)),
             kv_per_position: count(Attention::Mla) * row,
             attention_per_position: count(Attention::Mla) * mla.heads as u64 * row,
             activations: activations(config, layers),

@@ -16,6 +16,7 @@ mod mla;
 mod moe;
 mod network;
 mod residual;
+mod saved;
 mod state;
 
 pub use blueprint::Blueprint;
@@ -28,4 +29,5 @@ pub use mla::{Mla, MlaStages};
 pub use moe::{Moe, MoeStages, Routed};
 pub use network::{Draft, Logits, Network, PREFILL_CHUNK, Pass, Want};
 pub use residual::Residual;
+pub use saved::{ModelKey, SavedState, StateFileError, StateWriter, Unfit};
 pub use state::{KdaState, Kept, LatentCache, LayerState, State};

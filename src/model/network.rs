@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::kda::KdaInputs;
 use super::residual::{norm_rows, vector};
-use super::{Blueprint, Compute, Error, Layer, LayerState, Residual, Sources, State};
+use super::{Blueprint, Compute, Error, Layer, LayerState, ModelKey, Residual, Sources, State};
 use crate::checkpoint::config::Config;
 use crate::checkpoint::{Checkpoint, names};
 use crate::stream::{
@@ -202,6 +202,13 @@ impl Network {
     /// The sizes that a memory plan of this network is made from, if its weights are a checkpoint's.
     pub fn shape(&self) -> Option<&Shape> {
         self.origin.as_ref().map(|origin| &origin.shape)
+    }
+
+    /// What a saved state must belong to, if the weights are a checkpoint's.
+    pub fn key(&self) -> Option<ModelKey> {
+        let origin = self.origin.as_ref()?;
+        let identity = origin.checkpoint.identity();
+        Some(ModelKey::new(identity, &self.config, self.layers.len()))
     }
 
     /// [`Self::replan`] to what a memory plan says.

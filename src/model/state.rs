@@ -13,6 +13,11 @@ pub struct KdaState {
 }
 
 impl KdaState {
+    /// Values of one layer's state.
+    pub fn values(shape: &KdaShape) -> usize {
+        shape.heads * shape.head_dim.pow(2) + 3 * (shape.conv_kernel - 1) * shape.width()
+    }
+
     /// The state before the first token.
     pub fn new(shape: &KdaShape) -> Self {
         let history = vec![0.0; (shape.conv_kernel - 1) * shape.width()];
@@ -198,6 +203,17 @@ impl State {
         }
         (self.positions, self.whole) = (kept.positions, true);
         Ok(())
+    }
+
+    /// Begins after so many positions, at most the capacity, whose values are about to be filled in.
+    pub(super) fn restart(&mut self, positions: usize) {
+        for layer in &mut self.layers {
+            if let LayerState::Mla(cache) = layer {
+                cache.rows.clear();
+                cache.rows.resize(positions * self.width, 0.0);
+            }
+        }
+        self.positions = positions;
     }
 
     /// The pass is through all layers.
