@@ -15,7 +15,9 @@ fn utc(seconds: u64) -> String {
     // Whole cycles of 400 years first, so that the loops below are short whatever the clock says.
     let mut year = 1970 + days / 146_097 * 400;
     days %= 146_097;
-    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     while days >= 365 + u64::from(leap(year)) {
         days -= 365 + u64::from(leap(year));
         year += 1;

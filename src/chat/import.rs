@@ -197,10 +197,12 @@ impl Record {
         }
         let message = match (self.role.as_str(), reasoning) {
             ("assistant", reasoning) => Message::assistant(reasoning, content),
-            (role, Some(_)) => return foreign(format!("reasoning in a message of the {role}")),
             ("system", None) => Message::system(content),
             ("user", None) => Message::user(content),
-            (role, None) => return Err(Not::Broken(format!("unknown role {role:?}"))),
+            (role @ ("system" | "user"), Some(_)) => {
+                return foreign(format!("reasoning in a message of the {role}"));
+            }
+            (role, _) => return Err(Not::Broken(format!("unknown role {role:?}"))),
         };
         Ok((message, words))
     }

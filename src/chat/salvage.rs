@@ -342,8 +342,9 @@ mod tests {
 
     #[test]
     fn no_flipped_bit_loses_a_line_before_it() {
-        let text = format!("{SYSTEM}\n{USER}\n{ASSISTANT}\n");
-        let lines = [SYSTEM, USER, ASSISTANT].map(|line| parse(line.as_bytes()).unwrap());
+        let thought = ASSISTANT.replace('}', r#","reasoning_content":"w"}"#);
+        let text = format!("{SYSTEM}\n{USER}\n{thought}\n");
+        let lines = [SYSTEM, USER, &thought].map(|line| parse(line.as_bytes()).unwrap());
         for at in 0..text.len() {
             let before = text[..at].matches('\n').count();
             for bit in 0..8 {

@@ -65,7 +65,7 @@ impl Store {
             history,
             sidecar: beside(&path, sidecar::SUFFIX),
             journal: beside(&path, journal::SUFFIX),
-            lock: lock,
+            lock,
             unkept: Vec::new(),
             running: None,
             undecided: None,
