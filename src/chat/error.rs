@@ -59,6 +59,53 @@ pub enum Error {
     /// The machine cannot be understood.
     #[error(transparent)]
     Garbled(#[from] Garbled),
+    /// Another process has the conversation open.
+    #[error("{}: another k3 has this conversation open{}; end it there, or name another history", path.display(),
+        .holder.map(|id| format!(" (process {id})")).unwrap_or_default())]
+    Locked {
+        /// The history.
+        path: PathBuf,
+        /// The process, if it is known.
+        holder: Option<u32>,
+    },
+    /// A file that is no history, or one of another kind that cannot be taken as it is.
+    #[error("{}: {reason}; the file was left as it is: mend it, or name another history", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with the line or the record.
+        reason: String,
+    },
+    /// A file would have to be kept beside itself before it is written over, and cannot be.
+    #[error("{}: it is not written over, since no copy of it can be kept: {cause}", path.display())]
+    NotKept {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The history is saved, the facts about its messages are not.
+    #[error("{}: the facts about the messages cannot be saved: {cause}; the history itself is saved", path.display())]
+    FactsNotSaved {
+        /// The sidecar.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The journal of the running turn cannot be written.
+    #[error("{}: the journal cannot be written: {cause}; the turn goes on, but a power cut or a kill would lose it", path.display())]
+    Journal {
+        /// The journal.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// A turn whose message is not saved keeps its journal.
+    #[error("{}: the journal of the turn is kept, since the history is not saved", path.display())]
+    JournalKept {
+        /// The journal.
+        path: PathBuf,
+    },
     /// The history could not be saved; the old file is as it was.
     #[error("{}: the history cannot be saved: {cause}", path.display())]
     NotSaved {

@@ -1,10 +1,9 @@
 //! The history file of a conversation: read once, saved whole, never seen half written.
 
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::Error;
+use crate::checkpoint::atomic::{Access, replace, resolve};
 use crate::text::{Message, history};
 
 /// A history file.
@@ -17,7 +16,7 @@ impl HistoryFile {
     /// The file at `path`, which need not be there yet. A link is followed, so that saving replaces what it points to.
     pub fn new(path: &Path) -> Self {
         Self {
-            path: fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
+            path: resolve(path).unwrap_or_else(|_| path.to_owned()),
         }
     }
 
@@ -37,8 +36,7 @@ impl HistoryFile {
         }
     }
 
-    /// Replaces the file by these messages, one a line: a temporary file in the same folder, flushed to disk, renamed,
-    /// and the folder flushed. Whatever fails, the old file is as it was.
+    /// Replaces the file whole by these messages, one a line ([`crate::checkpoint::atomic`]).
     ///
     /// # Errors
     /// [`Error::NotSaved`].
@@ -50,33 +48,19 @@ impl HistoryFile {
     }
 
     fn replace(&self, messages: &[Message]) -> std::io::Result<()> {
-        let folder = match self.path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let mut file = tempfile::Builder::new()
-            .prefix(".k3-history")
-            .tempfile_in(folder)?;
-        if let Ok(old) = fs::metadata(&self.path) {
-            file.as_file().set_permissions(old.permissions())?;
-        }
         let mut text = Vec::new();
         for message in messages {
             serde_json::to_writer(&mut text, message)?;
             text.push(b'\n');
         }
-        file.write_all(&text)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.path).map_err(|e| e.error)?;
-        // The rename itself is on disk only once the folder is.
-        #[cfg(unix)]
-        fs::File::open(folder)?.sync_all()?;
-        Ok(())
+        replace(&self.path, Access::Private, &text)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn messages() -> Vec<Message> {

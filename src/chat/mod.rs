@@ -1,25 +1,44 @@
-//! A conversation: its messages, its history file, and turns from text to channels. No threads and no screen.
+//! A conversation: its messages, its files, and turns from text to channels. No threads and no screen.
+//!
+//! A [`Session`] renders the conversation into a [`prompt`], sees to it that what the network has [`fed`] is a beginning of
+//! it, and lets a [`turn`] [`generate`] the rest: a [`Sampler`] chooses, an [`ngram`] may guess.
+//!
+//! [`store`] has the files together: the history, read by [`salvage`] and [`import`]; the [`sidecar`] of [`facts`]; the
+//! [`journal`] of the running turn; the [`lock`]. What it would write over is kept by [`original`].
 
+mod clock;
 mod draws;
 mod error;
+pub mod facts;
 pub mod fed;
 pub mod generate;
 mod history;
+mod import;
+pub mod journal;
+mod lock;
 mod ngram;
+mod original;
 pub mod prompt;
 mod replan;
+pub mod salvage;
 mod sampler;
 mod sampling;
 mod session;
+mod sidecar;
+mod store;
 mod turn;
 mod words;
 
+pub use clock::now;
 pub use draws::Draws;
 pub use error::Error;
+pub use facts::{Answer, Facts};
 pub use history::HistoryFile;
+pub use journal::{Header, Partial};
 pub use replan::replan;
 pub use sampler::Sampler;
 pub use sampling::{Draw, Sampling, SamplingError, TEMPERATURE, TOP_P};
-pub use session::{Answer, Opening, Session};
+pub use session::{Opening, Session};
+pub use store::{Opened, Store};
 pub use turn::{Ended, Limits, Observer, TurnFacts};
 pub use words::Words;

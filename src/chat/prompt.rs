@@ -7,10 +7,10 @@ use crate::text::{
 };
 
 /// An answer as the model made it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spoken {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spoken<'a> {
     /// The ids that were made, with the end id if it came to one.
-    pub ids: Vec<u32>,
+    pub ids: &'a [u32],
     /// Whether a think channel was opened for it.
     pub thought: bool,
 }
@@ -20,7 +20,7 @@ pub struct Spoken {
 pub fn conversation<'a>(
     words: &Words,
     messages: &'a [Message],
-    spoken: impl IntoIterator<Item = Option<&'a Spoken>>,
+    spoken: impl IntoIterator<Item = Option<Spoken<'a>>>,
     thinking: Thinking,
 ) -> Vec<u32> {
     let encode =
@@ -49,7 +49,7 @@ pub fn opening(words: &Words, thinking: Thinking) -> Vec<u32> {
 }
 
 /// The ids of an answer, closed if it was cut; nothing if they do not say what the message says.
-fn body(words: &Words, message: &Message, spoken: &Spoken) -> Option<Vec<u32>> {
+fn body(words: &Words, message: &Message, spoken: Spoken) -> Option<Vec<u32>> {
     if message.role != Role::Assistant {
         return None;
     }
@@ -67,6 +67,13 @@ fn body(words: &Words, message: &Message, spoken: &Spoken) -> Option<Vec<u32>> {
     Some(body)
 }
 
+/// The message that ids say, however far they came; nothing if they are no answer.
+pub(super) fn read_back(words: &Words, spoken: Spoken) -> Option<Message> {
+    let heard = hear(words, spoken)?;
+    let reasoning = spoken.thought.then_some(heard.think);
+    Some(Message::assistant(reasoning, heard.response))
+}
+
 /// What ids say.
 struct Heard {
     think: String,
@@ -77,7 +84,7 @@ struct Heard {
 }
 
 /// Nothing if they are no answer, or one that cannot be closed.
-fn hear(words: &Words, spoken: &Spoken) -> Option<Heard> {
+fn hear(words: &Words, spoken: Spoken) -> Option<Heard> {
     let thinking = match spoken.thought {
         true => Thinking::On(None),
         false => Thinking::Off,

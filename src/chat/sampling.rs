@@ -1,12 +1,15 @@
 //! How tokens are chosen: the settings. Choosing is the sampler's.
 
+use serde::{Deserialize, Serialize};
+
 /// Temperature where none is given.
 pub const TEMPERATURE: f64 = 1.0;
 /// Share of probability that is drawn from where none is given.
 pub const TOP_P: f64 = 0.95;
 
 /// How the next token is chosen from its logits.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Sampling {
     /// The most probable one.
     #[default]
@@ -16,7 +19,7 @@ pub enum Sampling {
 }
 
 /// How tokens are drawn.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Draw {
     /// What logits are divided by; finite and above 0.
     pub temperature: f64,

@@ -5,34 +5,26 @@ use super::generate::Choosing;
 use super::prompt::{self, Spoken};
 use super::turn::{Made, Turn};
 use super::{
-    Ended, Error, HistoryFile, Limits, Observer, Sampler, Sampling, TurnFacts, Words, replan,
+    Answer, Ended, Error, Facts, Header, Limits, Observer, Opened, Partial, Sampler, Sampling,
+    Store, TurnFacts, Words, now, replan,
 };
 use crate::model::{Logits, Network};
 use crate::stream::{Plan, Preset, Request};
 use crate::text::{Effort, Message, Role, Thinking, turn as finished};
 
 /// How a conversation begins.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Opening {
     /// Begins a new conversation, and must be what a history begins with.
     pub system: Option<String>,
-    /// Where the conversation is kept.
-    pub history: Option<HistoryFile>,
+    /// Where the conversation is kept, and what was found there.
+    pub history: Option<(Store, Opened)>,
     /// How tokens are chosen.
     pub sampling: Sampling,
     /// Where turns end.
     pub limits: Limits,
     /// How many tokens may be guessed and checked in one pass.
     pub guesses: usize,
-}
-
-/// An answer, beyond what its message says.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// Its ids.
-    pub spoken: Spoken,
-    /// Its figures.
-    pub facts: TurnFacts,
 }
 
 /// A conversation.
@@ -42,16 +34,22 @@ pub struct Session {
     /// What the network has seen. A turn feeds only what is new.
     fed: Fed,
     messages: Vec<Message>,
-    /// One a message; none of those that are no answers, or of which nothing is known.
-    answers: Vec<Option<Answer>>,
+    /// What is known about each message.
+    facts: Vec<Option<Facts>>,
     thinking: bool,
     effort: Effort,
     sampling: Sampling,
     limits: Limits,
     guesses: usize,
-    history: Option<HistoryFile>,
+    store: Option<Store>,
     /// What was asked of the memory plan.
     request: Request,
+    /// Whose vocabulary the ids of this session's answers are of.
+    model: String,
+    /// Seconds that reading a position took last.
+    pace: Option<f64>,
+    /// What the person must know about the conversation's files, a line each.
+    notes: Vec<String>,
 }
 
 impl Session {
@@ -73,35 +71,97 @@ impl Session {
             limits,
             guesses,
         } = opening;
-        let mut messages = match &history {
-            Some(history) => history.load()?,
-            None => Vec::new(),
+        let model = network
+            .key()
+            .map_or(String::new(), |key| hex(&key.identity));
+        let (store, opened) = history.unzip();
+        let (mut messages, mut facts, partial, notes) = match opened {
+            Some(o) => (o.messages, o.facts, o.partial, o.notes),
+            None => Default::default(),
         };
         if let Some(system) = system.map(Message::system) {
             if messages.is_empty() {
                 messages.push(system);
+                facts.push(None);
             } else if messages[0] != system {
-                let path = history.map(|h| h.path().to_owned()).unwrap_or_default();
+                let path = store.map(|s| s.path().to_owned()).unwrap_or_default();
                 return Err(Error::OtherSystem { path });
             }
         }
         let state = network.new_state(request.context)?;
-        let session = Self {
+        let mut session = Self {
             network,
             words,
             fed: Fed::new(state, request.kept_states),
-            answers: vec![None; messages.len()],
             messages,
+            facts,
             thinking: true,
             effort: Effort::Max,
             sampling,
             limits,
             guesses,
-            history,
+            store,
             request,
+            model,
+            pace: None,
+            notes,
         };
+        let taken_up = partial.is_some_and(|partial| session.take_up(partial));
         session.save()?;
+        if taken_up && let Some(store) = &mut session.store {
+            store.drop_partial()?;
+        }
         Ok(session)
+    }
+
+    /// Takes in what a turn had said when the program ended in the middle of it. It is kept like an answer that was
+    /// stopped: it can be gone on with, made anew, or taken back. False if it cannot be taken in.
+    fn take_up(&mut self, partial: Partial) -> bool {
+        let Partial {
+            header,
+            messages,
+            ids,
+        } = partial;
+        let answer = Answer {
+            model: header.model,
+            ids,
+            thinking: header.thinking,
+            sampling: header.sampling,
+            think_tokens: 0,
+            response_tokens: 0,
+            seconds_prefill: 0.0,
+            seconds_decode: 0.0,
+            retained: None,
+            drops: 0,
+            ended: Ended::Killed,
+        };
+        let Some(message) = (answer.model == self.model)
+            .then(|| prompt::read_back(&self.words, spoken(&answer)))
+            .flatten()
+        else {
+            self.notes.push(
+                "the last answer was cut, and another model made it: it stays in the journal"
+                    .into(),
+            );
+            return false;
+        };
+        self.messages.truncate(messages);
+        self.facts.truncate(messages);
+        self.notes.push(format!(
+            "the program ended after {} tokens of the last answer; it is kept as far as it came",
+            answer.ids.len()
+        ));
+        let facts = Facts {
+            when: header.when,
+            answer: Some(answer),
+        };
+        self.push(message, Some(facts));
+        true
+    }
+
+    /// What the person must know about the conversation's files, a line each; once.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     /// The network, for its figures.
@@ -128,9 +188,9 @@ impl Session {
         &self.messages
     }
 
-    /// What is known of the answers, one entry a message.
-    pub fn answers(&self) -> &[Option<Answer>] {
-        &self.answers
+    /// What is known about each message.
+    pub fn facts(&self) -> &[Option<Facts>] {
+        &self.facts
     }
 
     /// Positions in use, and planned.
@@ -177,11 +237,11 @@ impl Session {
     pub fn set_system(&mut self, text: Option<String>) -> Result<(), Error> {
         if self.begins_with_system() {
             self.messages.remove(0);
-            self.answers.remove(0);
+            self.facts.remove(0);
         }
         if let Some(text) = text {
             self.messages.insert(0, Message::system(text));
-            self.answers.insert(0, None);
+            self.facts.insert(0, None);
         }
         self.save()
     }
@@ -204,13 +264,13 @@ impl Session {
 
     /// How the last answer ended, if it can be gone on with.
     pub fn open_ended(&self) -> Option<&Ended> {
-        self.open_answer().map(|answer| &answer.facts.ended)
+        self.open_answer().map(|answer| &answer.ended)
     }
 
     fn open_answer(&self) -> Option<&Answer> {
-        let last = self.answers.last()?.as_ref()?;
-        let same = last.spoken.thought == self.thinking;
-        (same && last.facts.ended.is_open()).then_some(last)
+        let last = self.facts.last()?.as_ref()?.answer.as_ref()?;
+        let same = last.thinking.is_on() == self.thinking && last.model == self.model;
+        (same && last.ended.is_open()).then_some(last)
     }
 
     /// Forgets everything but an initial system message.
@@ -220,7 +280,7 @@ impl Session {
     pub fn reset(&mut self) -> Result<(), Error> {
         let system = usize::from(self.begins_with_system());
         self.messages.truncate(system);
-        self.answers.truncate(system);
+        self.facts.truncate(system);
         self.fed.restart(&self.network)?;
         self.save()
     }
@@ -233,7 +293,11 @@ impl Session {
         if self.awaits_answer() {
             return Err(Error::Unanswered);
         }
-        self.push(Message::user(text), None);
+        let facts = Facts {
+            when: now(),
+            answer: None,
+        };
+        self.push(Message::user(text), Some(facts));
         let kept = self.check_room(&self.prompt()).and_then(|()| self.save());
         if kept.is_err() {
             self.pop();
@@ -274,23 +338,23 @@ impl Session {
     fn take_back(&mut self, count: usize) -> Result<(), Error> {
         let keep = self.messages.len() - count;
         let messages = self.messages.split_off(keep);
-        let answers = self.answers.split_off(keep);
+        let facts = self.facts.split_off(keep);
         let saved = self.save();
         if saved.is_err() {
             self.messages.extend(messages);
-            self.answers.extend(answers);
+            self.facts.extend(facts);
         }
         saved
     }
 
-    fn push(&mut self, message: Message, answer: Option<Answer>) {
+    fn push(&mut self, message: Message, facts: Option<Facts>) {
         self.messages.push(message);
-        self.answers.push(answer);
+        self.facts.push(facts);
     }
 
     fn pop(&mut self) {
         self.messages.pop();
-        self.answers.pop();
+        self.facts.pop();
     }
 
     /// Positions that the next answer has to read before its first token; of an answer that is gone on with, before its
@@ -302,9 +366,7 @@ impl Session {
 
     /// Seconds that reading a position took last, if any were read.
     pub fn seconds_to_read(&self) -> Option<f64> {
-        let read = self.answers.iter().rev().flatten().map(|a| &a.facts);
-        let mut rates = read.filter(|f| f.fed > 0 && f.seconds_prefill > 0.0);
-        rates.next().map(|f| f.seconds_prefill / f.fed as f64)
+        self.pace
     }
 
     /// Answers the last message, or goes on with the last answer if that was stopped or cut. What was said is kept, however
@@ -316,38 +378,89 @@ impl Session {
             Ok(logits) => logits,
             Err(error) => return (TurnFacts::failed(&error), Ok(())),
         };
-        let thinking = self.thinking();
-        let number = 1 + self.answers_before();
-        let mut write_down = |_| Ok(());
+        let (thinking, number) = (self.thinking(), 1 + self.answers_before());
+        // A turn is made with what its beginning was made with.
+        let sampling = begun.as_ref().map_or(self.sampling, |begun| begun.sampling);
+        let ids = begun.as_ref().map_or(Vec::new(), |begun| begun.ids.clone());
+        self.begin_journal(thinking, sampling, number as u64, &ids, observer);
+        let store = &mut self.store;
+        let mut write_down = |id| match store {
+            Some(store) => store.token(id),
+            None => Ok(()),
+        };
         let made = Turn {
             network: &mut self.network,
             words: &self.words,
             fed: &mut self.fed,
             thinking,
             choosing: Choosing {
-                sampler: Sampler::new(self.sampling, number as u64),
+                sampler: Sampler::new(sampling, number as u64),
                 guesses: self.guesses,
             },
             limits: &self.limits,
-            begun: begun.as_ref().map(|b| b.spoken.clone()).unwrap_or_default(),
+            begun: ids,
             write_down: &mut write_down,
             observer,
         }
         .run(prompt, logits);
         let facts = made.facts.clone();
+        if facts.fed > 0 && facts.seconds_prefill > 0.0 {
+            self.pace = Some(facts.seconds_prefill / facts.fed as f64);
+        }
         let answer = Answer {
-            spoken: made.spoken.clone(),
-            facts: match &begun {
-                Some(begun) => made.facts.clone().after(&begun.facts),
-                None => made.facts.clone(),
-            },
+            model: self.model.clone(),
+            ids: made.ids.clone(),
+            thinking,
+            sampling,
+            think_tokens: 0,
+            response_tokens: 0,
+            seconds_prefill: 0.0,
+            seconds_decode: 0.0,
+            retained: None,
+            drops: 0,
+            ended: Ended::Cancelled,
+        }
+        .with(&facts);
+        let answer = match &begun {
+            Some(begun) => answer.after(begun),
+            None => answer,
         };
         let message = self.message(made);
         if begun.is_some() {
             self.pop();
         }
-        self.push(message, Some(answer));
-        (facts, self.save())
+        let told = Facts {
+            when: now(),
+            answer: Some(answer),
+        };
+        self.push(message, Some(told));
+        let saved = self.save();
+        let ended = self.store.as_mut().map_or(Ok(()), Store::end_turn);
+        (facts, saved.and(ended))
+    }
+
+    /// Begins the journal of a turn. Where there can be none the person is told, and the turn is made without.
+    fn begin_journal(
+        &mut self,
+        thinking: Thinking,
+        sampling: Sampling,
+        turn: u64,
+        ids: &[u32],
+        observer: &mut dyn Observer,
+    ) {
+        let complete = self.messages.len() - usize::from(self.can_go_on());
+        let header = Header {
+            model: self.model.clone(),
+            thinking,
+            sampling,
+            turn,
+            when: now(),
+        };
+        if let Some(store) = &mut self.store
+            && let Err(error) = store.begin_turn(&self.messages[..complete], &header, ids)
+        {
+            observer.warn(&error.to_string());
+        }
     }
 
     /// Answers that stand before the one that comes next.
@@ -392,7 +505,7 @@ impl Session {
                 &self.words.tokenizer,
                 &self.words.markers,
                 self.thinking(),
-                &made.spoken.ids,
+                &made.ids,
             );
             if let Ok(turn) = turn {
                 return turn.message;
@@ -416,7 +529,10 @@ impl Session {
     fn prompt_with(&self, thinking: Thinking) -> Vec<u32> {
         let begun = self.open_answer();
         let complete = self.messages.len() - usize::from(begun.is_some());
-        let spoken = self.answers.iter().map(|a| a.as_ref().map(|a| &a.spoken));
+        let spoken = self.facts.iter().map(|facts| {
+            let answer = facts.as_ref()?.answer.as_ref()?;
+            (answer.model == self.model).then(|| spoken(answer))
+        });
         let mut ids = prompt::conversation(
             &self.words,
             &self.messages[..complete],
@@ -425,15 +541,34 @@ impl Session {
         );
         ids.extend(prompt::opening(&self.words, thinking));
         if let Some(begun) = begun {
-            ids.extend(&begun.spoken.ids);
+            ids.extend(&begun.ids);
         }
         ids
     }
 
-    fn save(&self) -> Result<(), Error> {
-        match &self.history {
-            Some(history) => history.save(&self.messages),
-            None => Ok(()),
+    fn save(&mut self) -> Result<(), Error> {
+        let Some(store) = &mut self.store else {
+            return Ok(());
+        };
+        match store.save(&self.messages, &self.facts) {
+            // The conversation itself is saved: nothing is to be taken back.
+            Err(error @ Error::FactsNotSaved { .. }) => {
+                self.notes.push(error.to_string());
+                Ok(())
+            }
+            saved => saved,
         }
     }
+}
+
+fn spoken(answer: &Answer) -> Spoken<'_> {
+    Spoken {
+        ids: &answer.ids,
+        thought: answer.thinking.is_on(),
+    }
+}
+
+/// An identity as text.
+fn hex(identity: &[u8; 32]) -> String {
+    identity.iter().map(|byte| format!("{byte:02x}")).collect()
 }

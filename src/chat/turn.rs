@@ -2,15 +2,17 @@
 
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 use super::fed::Fed;
 use super::generate::{self, Choosing, Halt, Watch};
-use super::prompt::Spoken;
 use super::{Error, Words};
 use crate::model::{Logits, Network};
 use crate::text::{Channel, CompletionParser, Ending, Event, Thinking};
 
 /// How a turn ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// The model closed its message.
     Finished,
@@ -79,19 +81,6 @@ impl TurnFacts {
         }
     }
 
-    /// Of an answer that was gone on with: what was before and what came after, as one.
-    pub(super) fn after(self, before: &Self) -> Self {
-        Self {
-            fed: before.fed + self.fed,
-            passes: before.passes + self.passes,
-            seconds_prefill: before.seconds_prefill + self.seconds_prefill,
-            seconds_decode: before.seconds_decode + self.seconds_decode,
-            retained: self.retained.or(before.retained),
-            drops: before.drops + self.drops,
-            ..self
-        }
-    }
-
     /// Of a turn that could not begin.
     pub(super) fn failed(error: &Error) -> Self {
         Self::nothing(Ended::Failed(error.to_string()))
@@ -126,7 +115,8 @@ pub(super) type WriteDown<'a> = &'a mut dyn FnMut(u32) -> Result<(), Error>;
 
 /// What a turn made.
 pub(super) struct Made {
-    pub spoken: Spoken,
+    /// The ids, with those that were there before.
+    pub ids: Vec<u32>,
     pub think: String,
     pub response: String,
     pub facts: TurnFacts,
@@ -141,7 +131,7 @@ pub(super) struct Turn<'a> {
     pub choosing: Choosing,
     pub limits: &'a Limits,
     /// What was answered before, if the answer is gone on with. The prompt ends with these ids.
-    pub begun: Spoken,
+    pub begun: Vec<u32>,
     pub write_down: WriteDown<'a>,
     pub observer: &'a mut dyn Observer,
 }
@@ -163,8 +153,8 @@ impl Turn<'_> {
         } = self;
         let (before, mut passes) = (network.expert_counters(), fed.passes());
         let mut speech = Speech::new(words, thinking, limits, write_down, observer);
-        let anew = begun.ids.is_empty();
-        choosing.sampler.skip(begun.ids.len());
+        let anew = begun.is_empty();
+        choosing.sampler.skip(begun.len());
         let outcome = speech.repeat(begun).and_then(|()| {
             let logits = match logits {
                 Some(logits) => Some(logits),
@@ -198,7 +188,7 @@ impl Turn<'_> {
 struct Speech<'a> {
     words: &'a Words,
     parser: CompletionParser,
-    spoken: Spoken,
+    ids: Vec<u32>,
     think: String,
     response: String,
     facts: TurnFacts,
@@ -224,10 +214,7 @@ impl<'a> Speech<'a> {
         Self {
             words,
             parser: CompletionParser::new(thinking),
-            spoken: Spoken {
-                ids: Vec::new(),
-                thought: thinking.is_on(),
-            },
+            ids: Vec::new(),
             think: String::new(),
             response: String::new(),
             facts: TurnFacts::nothing(Ended::Cancelled),
@@ -242,12 +229,12 @@ impl<'a> Speech<'a> {
     }
 
     /// Takes in what was said before; nobody is told again.
-    fn repeat(&mut self, begun: Spoken) -> Result<(), Error> {
-        for &id in &begun.ids {
+    fn repeat(&mut self, begun: Vec<u32>) -> Result<(), Error> {
+        for &id in &begun {
             let (_, events) = self.hear(id)?;
             self.keep(&events);
         }
-        self.spoken.ids = begun.ids;
+        self.ids = begun;
         Ok(())
     }
 
@@ -308,7 +295,7 @@ impl<'a> Speech<'a> {
             Err(error) => Ended::Failed(error.to_string()),
             Ok(Halt::Stopped) => Ended::Cancelled,
             Ok(Halt::Full) => Ended::Length,
-            Ok(Halt::Done) => match (self.parser.ending(), self.spoken.ids.last()) {
+            Ok(Halt::Done) => match (self.parser.ending(), self.ids.last()) {
                 (Some(Ending::Complete(_)), _) => Ended::Finished,
                 (Some(other), _) => Ended::Malformed(other.to_string()),
                 (None, Some(&id)) if self.limits.stop_ids.contains(&id) => Ended::StopId(id),
@@ -321,7 +308,7 @@ impl<'a> Speech<'a> {
         self.facts.positions = positions;
         figures(&mut self.facts);
         Made {
-            spoken: self.spoken,
+            ids: self.ids,
             think: self.think,
             response: self.response,
             facts: self.facts,
@@ -344,7 +331,7 @@ impl Watch for Speech<'_> {
     }
 
     fn chosen(&mut self, id: u32) -> Result<bool, Error> {
-        self.spoken.ids.push(id);
+        self.ids.push(id);
         if !self.unwritten
             && let Err(error) = (self.write_down)(id)
         {

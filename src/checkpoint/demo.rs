@@ -1,12 +1,12 @@
 //! The demo model that ships inside the program: unpacked once into a folder, then read like any checkpoint.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use super::Error;
+use super::atomic::{Access, replace};
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
@@ -39,12 +39,7 @@ pub fn unpack(cache: &Path) -> Result<PathBuf, Error> {
             continue;
         }
         // Written beside and renamed: a second program that unpacks at the same time never reads a part.
-        let written = tempfile::NamedTempFile::new_in(&folder).and_then(|mut file| {
-            file.write_all(content)?;
-            file.as_file().sync_all()?;
-            file.persist(&path).map_err(|e| e.error)
-        });
-        written.map_err(|e| Error::io(&path, "write", e))?;
+        replace(&path, Access::Private, content).map_err(|e| Error::io(&path, "write", e))?;
     }
     Ok(folder)
 }

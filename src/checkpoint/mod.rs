@@ -1,9 +1,10 @@
 //!
 //! [`config`] says what a model is, [`layout`] what its checkpoint must hold under which of the [`names`],
 //! [`shards`] which files there are, [`header`] what one of them holds, and [`index`] puts the four together.
-//! [`synth`] writes a checkpoint from a configuration alone.
+//! [`synth`] writes a checkpoint from a configuration alone. [`atomic`] replaces a file whole, for all who save one.
 
 mod architecture;
+pub mod atomic;
 mod check;
 pub mod config;
 mod config_json;

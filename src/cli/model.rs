@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::budget::{BudgetArgs, CONTEXT};
 use super::{Exit, open};
-use crate::chat::{HistoryFile, Opening, Session, Words};
+use crate::chat::{Opened, Opening, Session, Store, Words};
 use crate::checkpoint::{Checkpoint, demo};
 use crate::engine::ModelFacts;
 use crate::kernels::Isa;
@@ -81,7 +81,7 @@ pub struct ChatPlan {
     blueprint: Blueprint,
     request: Request,
     plan: Plan,
-    history: Option<HistoryFile>,
+    history: Option<(Store, Opened)>,
     system: Option<String>,
     /// None when thinking is off.
     effort: Option<Effort>,
@@ -100,10 +100,7 @@ impl ChatArgs {
             return Err(Exit::Refused("--context must be 2 or more".into()).into());
         }
         let words = words(self.tok.as_deref().unwrap_or(&path), config.vocab)?;
-        let history = self.history.as_deref().map(HistoryFile::new);
-        if let Some(history) = &history {
-            history.load()?;
-        }
+        let history = self.history.as_deref().map(Store::open).transpose()?;
         let layers = config.layers();
         let blueprint = Blueprint::new(config.clone(), layers);
         let plan = planned(&blueprint, &request)?;

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::{Stdout, Write, stdout};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
-
 use super::Exit;
+use crate::checkpoint::atomic::{Access, AtomicFile};
 
 /// Where a result goes.
 pub(super) struct Output {
@@ -17,7 +16,7 @@ pub(super) struct Output {
 enum Target {
     StandardOutput(Stdout),
     /// Written beside the file it becomes, so that no reader sees a part.
-    Beside(NamedTempFile),
+    Beside(AtomicFile),
     /// A device or a pipe, which cannot be replaced.
     Special(File),
 }
@@ -34,13 +33,8 @@ impl Output {
             let file = File::options().write(true).open(path);
             Target::Special(file.map_err(|e| not_written(path, &e))?)
         } else {
-            // A link keeps pointing where it points: its target is replaced.
-            let path = path.canonicalize().unwrap_or_else(|_| path.clone());
-            let folder = match path.parent() {
-                Some(folder) if !folder.as_os_str().is_empty() => folder,
-                _ => Path::new("."),
-            };
-            Target::Beside(temporary(folder).map_err(|e| not_written(&path, &e))?)
+            let file = AtomicFile::begin(path, Access::Ordinary);
+            Target::Beside(file.map_err(|e| not_written(path, &e))?)
         };
         Ok(Self {
             path: path.clone(),
@@ -74,27 +68,9 @@ impl Output {
         match self.target {
             Target::StandardOutput(mut out) => out.flush().map_err(|e| failed(&e)),
             Target::Special(_) => Ok(()),
-            Target::Beside(file) => {
-                file.as_file().sync_all().map_err(|e| failed(&e))?;
-                let path = self
-                    .path
-                    .canonicalize()
-                    .unwrap_or_else(|_| self.path.clone());
-                file.persist(&path).map(drop).map_err(|e| failed(&e.error))
-            }
+            Target::Beside(file) => file.commit().map_err(|e| failed(&e)),
         }
     }
-}
-
-/// A temporary file with the rights that any new file gets, not only for its owner.
-fn temporary(folder: &Path) -> std::io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    builder.prefix(".k3-result").tempfile_in(folder)
 }
 
 fn not_written(path: &Path, cause: &dyn std::fmt::Display) -> Exit {

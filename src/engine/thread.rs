@@ -96,6 +96,7 @@ impl Engine {
             effort: self.session.effort(),
             open: self.session.open_ended().cloned(),
         })?;
+        self.tell_notes()?;
         if let Some(message) = unanswered {
             self.turn(Some(message.content))?;
         }
@@ -110,6 +111,7 @@ impl Engine {
             if let Err(error) = self.carry_out(command)? {
                 self.refuse(&error.to_string())?;
             }
+            self.tell_notes()?;
         }
     }
 
@@ -249,6 +251,13 @@ impl Engine {
             self.set_thinking(&left.settings)?;
         }
         self.tell(Event::TurnEnded(facts))
+    }
+
+    fn tell_notes(&mut self) -> Result<(), Gone> {
+        let notes = self.session.take_notes();
+        notes
+            .into_iter()
+            .try_for_each(|note| self.tell(Event::Warning(note)))
     }
 
     fn refuse(&self, why: &str) -> Result<(), Gone> {

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::error::{Result, TextError};
 use super::message::{Message, Role};
 
-/// Longest line, in bytes and without its line end.
-const LONGEST_LINE: u64 = 16 << 20;
+/// Longest line of a history, in bytes and without its line end.
+pub const LONGEST_LINE: u64 = 16 << 20;
 
 /// Reads a history. An empty file is an empty history.
 ///
@@ -77,8 +77,11 @@ pub fn misplaced(messages: &[Message]) -> Option<String> {
     }
 }
 
-/// The message of one line, or what is wrong with it.
-fn parse(line: &[u8]) -> std::result::Result<Message, String> {
+/// The message of one line, given without its line end.
+///
+/// # Errors
+/// What is wrong with it, with its column.
+pub fn parse(line: &[u8]) -> std::result::Result<Message, String> {
     match line
         .iter()
         .find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'))

@@ -14,6 +14,7 @@ use super::manifest::{self, Item, Manifest, hex};
 use super::segments::Segments;
 use super::{BIN, Progress, c_engine, space};
 use crate::checkpoint::Checkpoint;
+use crate::checkpoint::atomic::{Access, replace, sync_folder};
 use crate::stream::{Error, OpenFiles, Walk, open_shards};
 
 const PARTIAL: &str = "trunk.bin.partial";
@@ -187,30 +188,13 @@ impl Names {
     fn publish(&self, out: &Path, manifest: &Manifest) -> Result<(), Error> {
         fs::rename(&self.partial, &self.bin)
             .map_err(|e| Error::write(&self.partial, "rename", e))?;
-        sync_folder(out)?;
+        sync_folder(out).map_err(|e| Error::write(out, "bring to the drive", e))?;
         let path = out.join(manifest::FILE);
         let failed = |e| Error::write(&path, "write", e);
         let text = serde_json::to_vec(manifest).map_err(|e| failed(e.into()))?;
-        let mut file = tempfile::NamedTempFile::new_in(out).map_err(failed)?;
-        file.write_all(&text).map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
-        file.persist(&path).map_err(|e| failed(e.error))?;
-        sync_folder(out)?;
+        replace(&path, Access::Private, &text).map_err(failed)?;
         fs::remove_file(&self.sums).map_err(|e| Error::write(&self.sums, "delete", e))
     }
-}
-
-#[cfg(unix)]
-fn sync_folder(dir: &Path) -> Result<(), Error> {
-    File::open(dir)
-        .and_then(|dir| dir.sync_all())
-        .map_err(|e| Error::write(dir, "bring to the drive", e))
-}
-
-/// Elsewhere a folder cannot be opened as a file.
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> Result<(), Error> {
-    Ok(())
 }
 
 /// The hashes of the segments that an earlier run wrote and that are still right; none when it was stopped.
