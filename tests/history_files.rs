@@ -7,7 +7,9 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use k3::chat::{Answer, Error, Facts, Header, HistoryFile, Opened, Outcome, Sampling, Store, now};
+use k3::chat::{
+    Answer, Draw, Ended, Error, Facts, Header, HistoryFile, Opened, Sampling, Store, now,
+};
 use k3::text::{Effort, Message, Thinking};
 use proptest::prelude::*;
 
@@ -33,7 +35,7 @@ fn facts_of(ids: &[u32]) -> Facts {
             seconds_decode: 2.25,
             retained: Some(0.5),
             drops: 0,
-            ended: Outcome::Finished,
+            ended: Ended::Finished,
         }),
     }
 }
@@ -547,11 +549,11 @@ prop_compose! {
         sampling in prop_oneof![
             Just(Sampling::Greedy),
             (number(), number(), any::<Option<usize>>(), any::<u64>()).prop_map(
-                |(temperature, top_p, top_k, seed)| Sampling::Draw { temperature, top_p, top_k, seed }
+                |(temperature, top_p, top_k, seed)| Sampling::Draw(Draw { temperature, top_p, top_k, seed })
             ),
         ],
         ended in prop_oneof![
-            Just(Outcome::Finished), any::<u32>().prop_map(Outcome::Stopped), text().prop_map(Outcome::Cut)
+            Just(Ended::Finished), any::<u32>().prop_map(Ended::StopId), text().prop_map(Ended::Failed)
         ],
         tokens in any::<(u16, u16, u64)>(), seconds in (number(), number()),
         retained in proptest::option::of(number()),
