@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::SamplingError;
 use crate::model;
 use crate::stream::{Garbled, Refusal};
 use crate::text::TextError;
@@ -12,6 +13,9 @@ pub enum Error {
     /// The network failed.
     #[error(transparent)]
     Model(#[from] model::Error),
+    /// No token can be chosen.
+    #[error(transparent)]
+    Sampling(#[from] SamplingError),
     /// Tokenizer or history files.
     #[error(transparent)]
     Text(#[from] TextError),

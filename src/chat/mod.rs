@@ -6,6 +6,7 @@ mod history;
 mod sampler;
 mod sampling;
 mod session;
+mod states;
 mod turn;
 
 pub use draws::Draws;
@@ -14,4 +15,5 @@ pub use history::HistoryFile;
 pub use sampler::Sampler;
 pub use sampling::{Draw, Sampling, SamplingError, TEMPERATURE, TOP_P};
 pub use session::{Session, Words};
+pub use states::{Found, Kept, StateStore};
 pub use turn::{Ended, Observer, TurnFacts};

@@ -1,7 +1,7 @@
 //! A conversation with a model: what was said, what the network has seen of it, and where it is saved.
 
 use super::turn::{self, Fed, Made};
-use super::{Ended, Error, HistoryFile, Observer, TurnFacts};
+use super::{Ended, Error, HistoryFile, Observer, Sampler, Sampling, TurnFacts};
 use crate::model::{self, Network};
 use crate::stream::{self, Machine, Plan, Preset, Request, plan};
 use crate::text::{Effort, Markers, Message, Role, Thinking, Tokenizer, render, turn as finished};
@@ -41,6 +41,7 @@ pub struct Session {
     messages: Vec<Message>,
     thinking: bool,
     effort: Effort,
+    sampling: Sampling,
     history: Option<HistoryFile>,
     /// What was asked of the memory plan.
     request: Request,
@@ -80,6 +81,7 @@ impl Session {
             messages,
             thinking: true,
             effort: Effort::Max,
+            sampling: Sampling::Greedy,
             history,
             request,
         };
@@ -115,6 +117,18 @@ impl Session {
     /// Sets whether to think; the effort is remembered.
     pub fn set_thinking(&mut self, on: bool) {
         self.thinking = on;
+    }
+
+    /// Sets how tokens are chosen from the next answer on.
+    pub fn set_sampling(&mut self, sampling: Sampling) {
+        self.sampling = sampling;
+    }
+
+    /// The number of the next answer, counted from 1. Draws hang on it, so that a conversation that was loaded from its
+    /// history draws what it would have drawn.
+    fn turn(&self) -> u64 {
+        let answers = self.messages.iter().filter(|m| m.role == Role::Assistant);
+        1 + answers.count() as u64
     }
 
     /// Whether the last message is a user's: one that was sent and not answered.
@@ -165,12 +179,14 @@ impl Session {
             return (TurnFacts::failed(&error), Ok(()));
         }
         let thinking = self.thinking();
+        let mut sampler = Sampler::new(self.sampling, self.turn());
         let made = turn::run(
             &mut self.network,
             &self.words,
             &mut self.fed,
             &prompt,
             thinking,
+            &mut sampler,
             observer,
         );
         let facts = made.facts.clone();

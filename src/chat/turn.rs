@@ -1,10 +1,9 @@
-//! One turn: a prompt's ids go in, channels of text come out. Greedy.
+//! One turn: a prompt's ids go in, channels of text come out.
 
 use std::time::Instant;
 
-use super::Error;
 use super::session::Words;
-use crate::kernels::argmax;
+use super::{Error, Sampler};
 use crate::model::{Logits, Network, PREFILL_CHUNK, Pass, State, Want};
 use crate::text::{Channel, CompletionParser, Thinking, completion};
 
@@ -133,6 +132,7 @@ pub(super) fn run(
     fed: &mut Fed,
     prompt: &[u32],
     thinking: Thinking,
+    sampler: &mut Sampler,
     observer: &mut dyn Observer,
 ) -> Made {
     let mut parser = CompletionParser::new(thinking);
@@ -154,6 +154,7 @@ pub(super) fn run(
             words,
             fed,
             logits,
+            sampler,
             &mut parser,
             &mut made,
             observer,
@@ -197,20 +198,22 @@ fn read(
 }
 
 /// Makes tokens until the message ends, the context is full, or it is stopped.
+#[allow(clippy::too_many_arguments)]
 fn speak(
     network: &mut Network,
     words: &Words,
     fed: &mut Fed,
     mut logits: Logits,
+    sampler: &mut Sampler,
     parser: &mut CompletionParser,
     made: &mut Made,
     observer: &mut dyn Observer,
 ) -> Result<Ended, Error> {
     loop {
-        let Some(id) = logits.last().and_then(argmax) else {
+        let Some(row) = logits.last() else {
             return Ok(Ended::Length);
         };
-        let id = id as u32;
+        let id = sampler.next(row)?;
         made.ids.push(id);
         let before = parser.speaking();
         let events = parser.push(&words.tokenizer, &words.markers, id)?;

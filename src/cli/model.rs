@@ -6,8 +6,8 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::budget::{BudgetArgs, CONTEXT};
-use super::{Exit, open};
-use crate::chat::{HistoryFile, Session, Words};
+use super::{Exit, SamplingArgs, open};
+use crate::chat::{HistoryFile, Sampling, Session, Words};
 use crate::checkpoint::{Checkpoint, demo};
 use crate::engine::ModelFacts;
 use crate::kernels::Isa;
@@ -32,6 +32,9 @@ pub struct ChatArgs {
     /// How much memory to take
     #[command(flatten)]
     pub budget: BudgetArgs,
+    /// How tokens are chosen
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
     /// Answer without thinking
     #[arg(long, conflicts_with = "thinking_effort")]
     pub no_think: bool,
@@ -85,6 +88,7 @@ pub struct ChatPlan {
     system: Option<String>,
     /// None when thinking is off.
     effort: Option<Effort>,
+    sampling: Sampling,
 }
 
 impl ChatArgs {
@@ -130,6 +134,7 @@ impl ChatArgs {
             history,
             system: self.system.clone(),
             effort: (!self.no_think).then_some(self.thinking_effort),
+            sampling: self.sampling.sampling(),
         })
     }
 }
@@ -157,6 +162,7 @@ impl ChatPlan {
             Some(effort) => session.set_effort(effort),
             None => session.set_thinking(false),
         }
+        session.set_sampling(self.sampling);
         Ok((self.facts, session))
     }
 }
