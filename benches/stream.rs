@@ -176,6 +176,7 @@ fn network(checkpoint: &Arc<Checkpoint>, trunk: u64, cache: u64) -> Result<(Netw
         threads,
         kept_states: 0,
         logits: 1,
+        guesses: 0,
     };
     let plan = plan(&blueprint.shape(), &request, &Machine::default())?;
     let trunk = TrunkPlan::of(&plan, &blueprint.walk);

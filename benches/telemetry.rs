@@ -38,6 +38,7 @@ fn main() -> Result<()> {
         threads,
         kept_states: 0,
         logits: 1,
+        guesses: 0,
     };
     let plan = plan(&blueprint.shape(), &request, &Machine::default())?;
     let trunk = TrunkPlan::of(&plan, &blueprint.walk);

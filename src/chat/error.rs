@@ -13,6 +13,12 @@ pub enum Error {
     /// The network failed.
     #[error(transparent)]
     Model(#[from] model::Error),
+    /// No token can be chosen.
+    #[error(transparent)]
+    Sampling(#[from] SamplingError),
+    /// A state file.
+    #[error(transparent)]
+    State(#[from] model::StateFileError),
     /// Tokenizer or history files.
     #[error(transparent)]
     Text(#[from] TextError),
@@ -42,9 +48,6 @@ pub enum Error {
         /// The history.
         path: PathBuf,
     },
-    /// Settings that no token can be chosen by.
-    #[error(transparent)]
-    Sampling(#[from] SamplingError),
     /// A message behind one that has no answer.
     #[error(
         "the last message has no answer yet: /continue answers it, /undo takes it back. The message was not sent"

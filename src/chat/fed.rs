@@ -132,6 +132,35 @@ impl Fed {
         Ok(())
     }
 
+    /// Whether `prompt` goes on from what has been seen, with nothing taken back.
+    pub fn goes_on(&self, prompt: &[u32]) -> bool {
+        matches!(self.way(prompt), Some(Way::GoOn | Way::Unpark))
+    }
+
+    /// Takes a state that has seen these ids in place of this one.
+    pub fn replace(&mut self, state: State, ids: Vec<u32>) {
+        *self = Self {
+            passes: self.passes,
+            ..Self::having_seen(state, ids, self.keep)
+        };
+    }
+
+    /// Gives a pass that was left half way up, and goes back to the latest copy if there is one; whether the state is whole
+    /// then.
+    ///
+    /// # Errors
+    /// The copy does not fit the state.
+    pub fn fall_back(&mut self) -> Result<bool, Error> {
+        (self.parked, self.open) = (None, None);
+        if !self.state.is_whole()
+            && let Some(Mark { kept, .. }) = self.marks.last()
+        {
+            self.state.return_to(kept)?;
+            self.ids.truncate(kept.positions());
+        }
+        Ok(self.state.is_whole())
+    }
+
     /// How many positions of `prompt` need not be read: those of the best way to its end.
     pub fn seen(&self, prompt: &[u32]) -> usize {
         match self.way(prompt) {
@@ -306,7 +335,7 @@ impl Fed {
     /// # Errors
     /// There is no memory for it.
     pub fn restart(&mut self, network: &Network) -> Result<(), model::Error> {
-        *self = Self::new(network.new_state(self.state.capacity())?, self.keep);
+        self.replace(network.new_state(self.state.capacity())?, Vec::new());
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use super::prompt::{self, Spoken};
 use super::turn::{Made, Turn};
 use super::{
     Answer, Ended, Error, Facts, Header, Limits, Observer, Opened, Partial, Sampler, Sampling,
-    Store, TurnFacts, Words, now, replan,
+    StateStore, Store, TurnFacts, Words, now, replan,
 };
 use crate::model::{Logits, Network};
 use crate::stream::{Plan, Preset, Request};
@@ -19,6 +19,8 @@ pub struct Opening {
     pub system: Option<String>,
     /// Where the conversation is kept, and what was found there.
     pub history: Option<(Store, Opened)>,
+    /// Where states are kept, so that what was read need not be read again.
+    pub states: Option<StateStore>,
     /// How tokens are chosen.
     pub sampling: Sampling,
     /// Where turns end.
@@ -42,6 +44,7 @@ pub struct Session {
     limits: Limits,
     guesses: usize,
     store: Option<Store>,
+    states: Option<StateStore>,
     /// What was asked of the memory plan.
     request: Request,
     /// Whose vocabulary the ids of this session's answers are of.
@@ -67,6 +70,7 @@ impl Session {
         let Opening {
             system,
             history,
+            states,
             sampling,
             limits,
             guesses,
@@ -101,6 +105,7 @@ impl Session {
             limits,
             guesses,
             store,
+            states,
             request,
             model,
             pace: None,
@@ -472,11 +477,63 @@ impl Session {
     /// Sees to it that what the network has seen is a beginning of the prompt; the logits where it is all of it.
     fn prepare(&mut self, prompt: &[u32]) -> Result<Option<Logits>, Error> {
         self.check_room(prompt)?;
+        if !self.fed.goes_on(prompt) {
+            self.load_state(prompt);
+        }
         let (follows, logits) = self.fed.follow(&mut self.network, prompt)?;
         if !follows {
             self.fed.restart(&self.network)?;
         }
         Ok(logits)
+    }
+
+    /// Takes the saved state that has seen the most of the prompt, if that is more than memory has. A saved state is a
+    /// help: what is wrong with one is said and costs reading.
+    fn load_state(&mut self, prompt: &[u32]) {
+        let (Some(states), Some(key)) = (&self.states, self.network.key()) else {
+            return;
+        };
+        let capacity = self.fed.state().capacity();
+        let found = states.find(&key, prompt, capacity);
+        self.notes.extend(found.skipped);
+        let Some(saved) = found.state else {
+            return;
+        };
+        if saved.positions() <= self.fed.seen(prompt) {
+            return;
+        }
+        let fresh = self.network.new_state(capacity).map_err(Error::from);
+        let loaded = fresh.and_then(|fresh| Ok(states.load(saved, &key, fresh)?));
+        match loaded {
+            Ok((state, ids)) => {
+                let seen = ids[..state.positions()].to_vec();
+                self.notes.push(format!(
+                    "{} positions come from a saved state and are not read again",
+                    seen.len()
+                ));
+                self.fed.replace(state, seen);
+            }
+            Err(error) => self.notes.push(error.to_string()),
+        }
+    }
+
+    /// Saves the state, so that the conversation can be opened again without reading it. Between turns; a pass that was left
+    /// half way is given up with `leaving`, else nothing is saved while there is one.
+    ///
+    /// # Errors
+    /// It cannot be written. Nothing is lost but time.
+    pub fn keep_state(&mut self, leaving: bool) -> Result<(), Error> {
+        let (Some(states), Some(key)) = (&self.states, self.network.key()) else {
+            return Ok(());
+        };
+        let whole = match leaving {
+            true => self.fed.fall_back()?,
+            false => self.fed.is_whole(),
+        };
+        if whole && !self.fed.ids().is_empty() {
+            states.save(&key, self.fed.state(), self.fed.ids())?;
+        }
+        Ok(())
     }
 
     /// Finishes a pass that was left half way, so that the state is whole.

@@ -60,12 +60,13 @@ impl BudgetArgs {
             threads: self.threads.unwrap_or_else(machine::default_threads),
             kept_states: 0,
             logits: 1,
+            guesses: 0,
         })
     }
 }
 
 /// Bytes from decimal gigabytes: digits, perhaps with a point, and nothing else.
-fn gigabytes(text: &str) -> Result<u64, String> {
+pub(super) fn gigabytes(text: &str) -> Result<u64, String> {
     decimal(text).map(|gigabytes| (gigabytes * 1e9).round() as u64)
 }
 
@@ -89,7 +90,7 @@ fn decimal(text: &str) -> Result<f64, String> {
 }
 
 /// A number of things, at least one.
-fn count(text: &str) -> Result<usize, String> {
+pub(super) fn count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("at least 1 is needed".into()),
         // The standard parser takes a leading plus.
@@ -131,6 +132,7 @@ mod tests {
             threads: 3,
             kept_states: 0,
             logits: 1,
+            guesses: 0,
         };
         assert_eq!(request, want);
         let request = parse("").unwrap().request(&Config::released(), CONTEXT);

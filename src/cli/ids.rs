@@ -28,6 +28,28 @@ pub(super) fn parse(text: &str, vocab: usize) -> Result<u32, Exit> {
     }
 }
 
+/// At most this many stop ids.
+const STOP_IDS: usize = 8;
+
+/// Ids to stop at.
+///
+/// # Errors
+/// [`Exit::Refused`] if one is no id, or there are too many.
+pub(super) fn stops(ids: &[String], vocab: usize) -> Result<Vec<u32>, Exit> {
+    if ids.len() > STOP_IDS {
+        return Err(Exit::Refused(format!("more than {STOP_IDS} stop ids")));
+    }
+    ids.iter().map(|id| parse(id, vocab)).collect()
+}
+
+/// How many tokens may be guessed in one pass.
+pub(super) fn guesses(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 0..=8) if !text.starts_with('+') => Ok(count),
+        _ => Err("a whole number from 0 to 8 is needed".into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,7 +57,7 @@ enum Command {
     /// What every preset would take of this machine
     Presets(presets::PresetsArgs),
     /// Continue a prompt
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Replay expert requests against a cache
     SimCache(sim_cache::SimCacheArgs),
     /// Write a synthetic checkpoint in the released layout

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::budget::{BudgetArgs, CONTEXT};
-use super::{Exit, open};
-use crate::chat::{Opened, Opening, Session, Store, Words};
+use super::{Exit, SamplingArgs, open};
+use crate::chat::{Limits, Opened, Opening, Sampling, Session, StateStore, Store, Words};
 use crate::checkpoint::{Checkpoint, demo};
 use crate::engine::ModelFacts;
 use crate::kernels::Isa;
 use crate::model::{Blueprint, Compute, Network};
-use crate::stream::{Files, Machine, Plan, Request, TrunkPlan, plan};
+use crate::stream::{Files, Machine, Plan, Preset, Request, TrunkPlan, plan};
 use crate::text::{Effort, Tokenizer};
 
 /// A model to chat with.
@@ -32,6 +32,9 @@ pub struct ChatArgs {
     /// How much memory to take
     #[command(flatten)]
     pub budget: BudgetArgs,
+    /// How tokens are chosen
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
     /// Answer without thinking
     #[arg(long, conflicts_with = "thinking_effort")]
     pub no_think: bool,
@@ -44,6 +47,24 @@ pub struct ChatArgs {
     /// Keep the conversation in this file (JSON lines)
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
+    /// At most so many tokens an answer
+    #[arg(long, value_name = "N", value_parser = super::budget::count, allow_negative_numbers = true)]
+    pub r#gen: Option<usize>,
+    /// Stop after this id (up to 8 times)
+    #[arg(long, value_name = "ID")]
+    pub stop_id: Vec<String>,
+    /// Check up to so many guessed tokens in one pass; changes no token
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::ids::guesses)]
+    pub spec: usize,
+    /// Copies of the state that are kept in memory, so that /regen and /undo read nothing again: 0 to 2 (default: by preset)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=2))]
+    pub keep_states: Option<u8>,
+    /// Where states are saved, so that a history that is opened again is not read again (default: the data folder)
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// The most that saved states may take, in GB; 0 saves none
+    #[arg(long, value_name = "X", default_value = "4", value_parser = super::budget::gigabytes, allow_negative_numbers = true)]
+    pub states_gb: u64,
 }
 
 /// A model's folder, and whether it is the demo model.
@@ -85,6 +106,10 @@ pub struct ChatPlan {
     system: Option<String>,
     /// None when thinking is off.
     effort: Option<Effort>,
+    sampling: Sampling,
+    limits: Limits,
+    spec: usize,
+    states: Option<StateStore>,
 }
 
 impl ChatArgs {
@@ -95,7 +120,13 @@ impl ChatArgs {
     pub fn check(&self) -> anyhow::Result<ChatPlan> {
         let Folder { path, demo } = folder(self.model.as_deref())?;
         let config = open::config(&path, self.config.as_ref())?;
-        let request = self.budget.request(&config, CONTEXT)?;
+        let vocab = config.vocab;
+        let mut request = self.budget.request(&config, CONTEXT)?;
+        request.kept_states = match self.keep_states {
+            Some(count) => count.into(),
+            None => kept_states(request.preset),
+        };
+        request.guesses = self.spec;
         if request.context < 2 {
             return Err(Exit::Refused("--context must be 2 or more".into()).into());
         }
@@ -127,7 +158,48 @@ impl ChatArgs {
             history,
             system: self.system.clone(),
             effort: (!self.no_think).then_some(self.thinking_effort),
+            sampling: self.sampling.sampling(),
+            limits: Limits {
+                tokens: self.r#gen,
+                stop_ids: super::ids::stops(&self.stop_id, vocab)?,
+            },
+            spec: self.spec,
+            states: self.states()?,
         })
+    }
+}
+
+/// How many copies of the state a preset keeps in memory. Where there are none, states come back from the drive.
+fn kept_states(preset: Preset) -> usize {
+    match preset {
+        Preset::Ultra => 0,
+        Preset::Laptop | Preset::Auto => 1,
+        _ => 2,
+    }
+}
+
+impl ChatArgs {
+    /// Where states are saved: only those of a conversation that is kept itself.
+    fn states(&self) -> anyhow::Result<Option<StateStore>> {
+        if self.history.is_none() || self.states_gb == 0 {
+            return Ok(None);
+        }
+        let folder = match &self.state_dir {
+            Some(folder) => folder.clone(),
+            None => match directories::ProjectDirs::from("", "", "k3-tui") {
+                Some(folders) => folders.data_dir().join("states"),
+                None => return Ok(None),
+            },
+        };
+        match StateStore::open(&folder, self.states_gb) {
+            Ok(states) => Ok(Some(states)),
+            // Asked for by name it must work; else it is a help that cannot be had.
+            Err(error) if self.state_dir.is_some() => Err(Exit::Refused(error.to_string()).into()),
+            Err(error) => {
+                eprintln!("k3: states are not saved: {error}");
+                Ok(None)
+            }
+        }
     }
 }
 
@@ -152,7 +224,10 @@ impl ChatPlan {
         let opening = Opening {
             system: self.system,
             history: self.history,
-            ..Opening::default()
+            states: self.states,
+            sampling: self.sampling,
+            limits: self.limits,
+            guesses: self.spec,
         };
         let mut session = Session::open(network, self.words, self.request, opening)?;
         match self.effort {

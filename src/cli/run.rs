@@ -62,8 +62,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "recompute")]
     load_state: Option<PathBuf>,
     /// Guess up to N tokens ahead and verify them in one pass (0 to 8); what comes out is the same
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=8), allow_negative_numbers = true, conflicts_with = "recompute")]
-    spec: u8,
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = ids::guesses, allow_negative_numbers = true, conflicts_with = "recompute")]
+    spec: usize,
     /// Compare the most probable token after each position of the prompt with the prompt's next
     #[arg(long, conflicts_with = "load_state")]
     tf_check: bool,
@@ -102,8 +102,6 @@ struct PromptArgs {
     ids: Option<String>,
 }
 
-/// At most this many stop ids.
-const STOP_IDS: usize = 8;
 /// Where the config names no longest context, none longer than the release's is planned.
 const LONGEST_CONTEXT: usize = 1 << 20;
 
@@ -271,14 +269,7 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
         ))
         .into());
     }
-    if arguments.stop_id.len() > STOP_IDS {
-        return Err(Exit::Refused(format!("more than {STOP_IDS} stop ids")).into());
-    }
-    let stop_ids = arguments
-        .stop_id
-        .iter()
-        .map(|id| ids::parse(id, config.vocab))
-        .collect::<Result<_, _>>()?;
+    let stop_ids = ids::stops(&arguments.stop_id, config.vocab)?;
     let (words, prompt) = prompt(arguments, &folder, &config)?;
     let tf_check = arguments.tf_check;
     let saved = arguments.load_state.as_deref();
@@ -320,6 +311,7 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
     if arguments.dump_all_logits.is_some() || tf_check {
         request.logits = (ids.len() - positions).min(PREFILL_CHUNK);
     }
+    request.guesses = arguments.spec;
     let output = |path: &Option<PathBuf>| path.as_ref().map(Output::open).transpose();
     let (out, dump_last, dump_all) = (
         output(&arguments.out)?,
@@ -333,9 +325,6 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
         .transpose()?;
     let save = arguments.save_state.as_deref();
     let save = save.map(StateWriter::create).transpose()?;
-    if arguments.spec > 0 {
-        eprintln!("k3: --spec is not there yet; the tokens are made one at a time");
-    }
     let checkpoint = open::checkpoint(&folder, config, layers)?;
     let key = ModelKey::new(checkpoint.identity(), checkpoint.config(), layers);
     if let Some(saved) = &saved {

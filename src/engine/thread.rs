@@ -106,6 +106,8 @@ impl Engine {
                 None => self.asked.recv().map_err(|_| Gone)?,
             };
             if command == Command::Quit {
+                // What cannot be saved now is read again.
+                let _ = self.session.keep_state(true);
                 return Ok(());
             }
             if let Err(error) = self.carry_out(command)? {
@@ -250,7 +252,12 @@ impl Engine {
         if !left.settings.is_empty() {
             self.set_thinking(&left.settings)?;
         }
-        self.tell(Event::TurnEnded(facts))
+        self.tell(Event::TurnEnded(facts))?;
+        // After the last word of the turn: nobody waits for this.
+        match self.session.keep_state(false) {
+            Ok(()) => Ok(()),
+            Err(error) => self.tell(Event::Warning(error.to_string())),
+        }
     }
 
     fn tell_notes(&mut self) -> Result<(), Gone> {

@@ -78,6 +78,8 @@ fn vectors(config: &Config, tensors: &[layout::Entry]) -> u64 {
 fn activations(config: &Config, layers: usize) -> Activations {
     let (hidden, kda, mla, moe) = (config.hidden, &config.kda, &config.mla, &config.moe);
     let snapshots = layers.div_ceil(config.block);
+    let kinds = config.attention.iter().take(layers);
+    let recurrent_layers = kinds.filter(|k| **k == Attention::Kda).count() as u64;
     // q, k, v, gate, decay, the heads' results as they come and by token; the output, and it again as it is turned.
     let recurrent = 7 * kda.width() + kda.head_dim + kda.heads + 2 * hidden;
     // The low-rank query twice, the latent, the gate, the query, the heads' results twice; the output twice.
@@ -103,6 +105,9 @@ fn activations(config: &Config, layers: usize) -> Activations {
         // Gate and up, and one of them or the result as it is turned.
         computing: f32s(2 * moe.inner + moe.inner.max(moe.latent)),
         logits: f32s(config.vocab),
+        // Of every KDA layer the inputs of q, k, v and decay, and beta.
+        drafted: recurrent_layers * f32s(4 * kda.width() + kda.heads),
+        recurrent: f32s(kda.heads * kda.head_dim.pow(2)),
     }
 }
 
@@ -167,6 +172,7 @@ mod tests {
             threads: 2,
             kept_states: 0,
             logits: 1,
+            guesses: 0,
         }
     }
 

@@ -29,5 +29,5 @@ pub use mla::{Mla, MlaStages};
 pub use moe::{Moe, MoeStages, Routed};
 pub use network::{Draft, Logits, Network, PREFILL_CHUNK, Pass, Want};
 pub use residual::Residual;
-pub use saved::{ModelKey, SavedState, StateFileError, StateWriter, Unfit};
+pub use saved::{ModelKey, SavedState, StateFileError, StateWriter, UNFINISHED, Unfit};
 pub use state::{KdaState, Kept, LatentCache, LayerState, State};

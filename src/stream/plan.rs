@@ -27,6 +27,8 @@ pub struct Request {
     pub kept_states: usize,
     /// Positions whose logits are wanted at once.
     pub logits: usize,
+    /// Tokens that may be guessed and checked in one pass.
+    pub guesses: usize,
 }
 
 /// Slots of a ring when none are asked for: one computed on, one waiting, two in flight.
@@ -248,11 +250,16 @@ fn trunk(shape: &Shape, request: &Request, budget: u64) -> (usize, Vec<bool>) {
 fn activations(shape: &Shape, request: &Request, expert_slots: u64) -> u64 {
     let tokens = shape.chunk.min(request.context.max(1) as u64);
     let computing = shape.top_k.min(expert_slots);
-    let logits = shape.activations.logits;
+    let logits = request.logits.max(request.guesses.saturating_add(1)) as u64;
+    let draft = match request.guesses {
+        0 => 0,
+        guesses => shape.activations.draft((guesses as u64).saturating_add(1)),
+    };
     shape
         .activations
         .pass(tokens, shape.top_k, computing)
-        .saturating_add(logits.saturating_mul(request.logits as u64))
+        .saturating_add(draft)
+        .saturating_add(shape.activations.logits.saturating_mul(logits))
 }
 
 /// From this share of the machine's memory on, the system takes pages back while the model runs, and reading slows

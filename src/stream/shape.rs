@@ -59,6 +59,10 @@ pub struct Activations {
     pub computing: u64,
     /// For each position whose logits are wanted.
     pub logits: u64,
+    /// For each token of which it is not known yet whether it stands: what moves the recurrent states.
+    pub drafted: u64,
+    /// A layer's recurrent state, of which such a pass moves a copy.
+    pub recurrent: u64,
 }
 
 impl Activations {
@@ -66,6 +70,14 @@ impl Activations {
     pub fn pass(&self, tokens: u64, top_k: u64, computing: u64) -> u64 {
         let mixture = self.mixture + top_k * self.choice + computing * self.computing;
         tokens * (self.pass + self.layer.max(mixture))
+    }
+}
+
+impl Activations {
+    /// What a pass holds besides over `tokens` of which some may not stand.
+    pub fn draft(&self, tokens: u64) -> u64 {
+        let drafted = tokens.saturating_mul(self.drafted);
+        drafted.saturating_add(self.recurrent)
     }
 }
 

@@ -135,6 +135,7 @@ impl Streaming {
             threads: 2,
             kept_states: 0,
             logits: 1,
+            guesses: 0,
         };
         plan(&self.blueprint().shape(), &request, &Machine::default()).unwrap()
     }

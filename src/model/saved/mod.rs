@@ -12,7 +12,7 @@ mod write;
 pub use error::{StateFileError, Unfit};
 pub use key::ModelKey;
 pub use read::SavedState;
-pub use write::StateWriter;
+pub use write::{StateWriter, UNFINISHED};
 
 use super::{LayerState, State};
 

@@ -27,12 +27,12 @@ impl SavedState {
     /// # Errors
     /// It cannot be read, is no state file of this version, is not as long as it says, or its head is damaged.
     pub fn open(path: &Path) -> Result<Self, StateFileError> {
-        // Anything but a file might wait for ever, and has no length.
+        // Opening anything but a file might wait for ever.
         let found = fs::metadata(path).and_then(|found| match found.is_file() {
-            true => Ok(found.len()),
+            true => File::open(path),
             false => Err(io::Error::other("it is no file")),
         });
-        let opened = found.and_then(|len| Ok((len, File::open(path)?)));
+        let opened = found.and_then(|file| Ok((file.metadata()?.len(), file)));
         let (len, file) = opened.map_err(|cause| Failure::Read(cause).at(path))?;
         let file = Hashing {
             file,
@@ -63,6 +63,12 @@ impl SavedState {
             head,
             ids,
         })
+    }
+
+    /// Bytes of the file of a state after so many positions, with so many ids.
+    pub fn file_len(key: &ModelKey, positions: usize, ids: usize) -> u64 {
+        let values = key.values(positions as u64).unwrap_or(u64::MAX / 8);
+        4 * (values + ids as u64) + (FIXED + 2 * HASH) as u64
     }
 
     /// The file.

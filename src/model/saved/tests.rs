@@ -123,13 +123,13 @@ fn every_bit_that_is_flipped_is_found() {
     let (_folder, path) = saved();
     let good = fs::read(&path).unwrap();
     let mut file = fs::File::options().write(true).open(&path).unwrap();
-    for at in 0..good.len() {
+    for (at, byte) in good.iter().enumerate() {
         for bit in 0..8 {
             let mut put = |byte: u8| {
                 file.seek(SeekFrom::Start(at as u64)).unwrap();
                 file.write_all(&[byte]).unwrap();
             };
-            put(good[at] ^ (1 << bit));
+            put(byte ^ (1 << bit));
             let why = why(&path, &key(), 100);
             let found = match at {
                 0..8 => matches!(why, Unfit::NoState),
@@ -143,7 +143,7 @@ fn every_bit_that_is_flipped_is_found() {
                 _ => why == Unfit::Damaged("values"),
             };
             assert!(found, "byte {at}, bit {bit}: {why}");
-            put(good[at]);
+            put(*byte);
         }
     }
 }

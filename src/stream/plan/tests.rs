@@ -29,6 +29,7 @@ fn shape() -> Shape {
             choice: 30_000,
             computing: 40_000,
             logits: 600_000,
+            ..Activations::default()
         },
         chunk: 64,
     }
@@ -59,6 +60,7 @@ fn request(preset: Preset) -> Request {
         threads: 2,
         kept_states: 0,
         logits: 1,
+        guesses: 0,
     }
 }
 
@@ -387,6 +389,7 @@ fn absurd_numbers_are_refused_and_do_not_overflow() {
         threads: 1 << 20,
         kept_states: usize::MAX,
         logits: usize::MAX,
+        guesses: usize::MAX - 1,
         preset: Preset::Max,
     };
     assert!(plan(&shape(), &absurd, &memory(64 * GB, 60 * GB)).is_err());
