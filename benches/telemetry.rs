@@ -16,8 +16,8 @@ use k3::model::{Blueprint, Compute, Network, Want};
 use k3::stream::{Machine, Preset, Request, TrunkPlan, plan};
 
 /// Tokens of one measurement.
-const TOKENS: usize = 200;
-const ROUNDS: usize = 15;
+const TOKENS: usize = 40;
+const ROUNDS: usize = 9;
 /// Looks a second; none means nobody reads.
 const LOOKS: [Option<u32>; 3] = [None, Some(4), Some(100)];
 

@@ -27,7 +27,10 @@ impl Window {
     /// window span less than half of its length, or more than twice: that would be the rate of another window.
     pub fn rate(&mut self, now: Instant, total: u64) -> Option<f64> {
         let since = |then: Instant| now.saturating_duration_since(then);
-        while self.looks.len() > 1 && since(self.looks[1].0) >= self.length {
+        // The oldest is of no use when the next one spans the window, or when nobody looked for too long after it.
+        while self.looks.len() > 1
+            && (since(self.looks[1].0) >= self.length || since(self.looks[0].0) > self.length * 2)
+        {
             self.looks.pop_front();
         }
         let oldest = self.looks.front().copied();
