@@ -471,13 +471,26 @@ fn a_chat_through_a_pipe_thinks_answers_and_keeps_its_history() {
 }
 
 #[test]
-fn a_history_with_an_error_is_refused_by_line_and_left_alone() {
+fn a_history_with_an_error_is_opened_as_far_as_it_goes_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().join("chat.jsonl");
-    let broken = "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"user\",\"content\":\"b\"}\n";
+    let broken =
+        "{\"role\":\"user\",\"content\":\"hello\"}\n{\"role\":\"user\",\"content\":\"b\"}\n";
     std::fs::write(&history, broken).unwrap();
     let (code, _, error) = chat(folder.path(), &["--history", history.to_str().unwrap()], "");
+    assert_eq!(code, 0, "{error}");
+    assert!(
+        error.contains("line 2") && error.contains("damaged-1"),
+        "{error}"
+    );
+    let kept = folder.path().join("chat.jsonl.damaged-1");
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), broken);
+    // A file that is no history at all is left alone.
+    std::fs::write(&history, "a shopping list\n").unwrap();
+    let (code, _, error) = chat(folder.path(), &["--history", history.to_str().unwrap()], "");
     assert_eq!(code, 2, "{error}");
-    assert!(error.contains("chat.jsonl:2"), "{error}");
-    assert_eq!(std::fs::read_to_string(&history).unwrap(), broken);
+    assert_eq!(
+        std::fs::read_to_string(&history).unwrap(),
+        "a shopping list\n"
+    );
 }
