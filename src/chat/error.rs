@@ -53,6 +53,9 @@ pub enum Error {
         "the last message has no answer yet: /continue answers it, /undo takes it back. The message was not sent"
     )]
     Unanswered,
+    /// Something beside the conversation went wrong: a result that cannot be written.
+    #[error(transparent)]
+    Other(#[from] Box<dyn std::error::Error + Send + Sync>),
     /// There is nothing that the command could act on.
     #[error("there is {0}")]
     Nothing(&'static str),

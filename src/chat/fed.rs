@@ -271,7 +271,7 @@ impl Fed {
             return Ok(None);
         };
         while !network.advance(&mut parked.pass, &mut self.state)? {
-            if watch.stop() {
+            if watch.stop(true) {
                 self.parked = Some(parked);
                 return Ok(None);
             }

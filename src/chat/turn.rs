@@ -326,7 +326,7 @@ impl Watch for Speech<'_> {
         self.observer.between(network);
     }
 
-    fn stop(&mut self) -> bool {
+    fn stop(&mut self, _within_pass: bool) -> bool {
         self.observer.stop()
     }
 
