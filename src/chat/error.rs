@@ -48,14 +48,14 @@ pub enum Error {
         /// The history.
         path: PathBuf,
     },
+    /// A message that no history can hold.
+    #[error("the message has a NUL character, which no history can hold. It was not sent")]
+    Nul,
     /// A message behind one that has no answer.
     #[error(
         "the last message has no answer yet: /continue answers it, /undo takes it back. The message was not sent"
     )]
     Unanswered,
-    /// Something beside the conversation went wrong: a result that cannot be written.
-    #[error(transparent)]
-    Other(#[from] Box<dyn std::error::Error + Send + Sync>),
     /// There is nothing that the command could act on.
     #[error("there is {0}")]
     Nothing(&'static str),

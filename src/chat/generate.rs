@@ -22,12 +22,7 @@ pub trait Watch {
         false
     }
     /// What the network says after each position of the prompt from `first` on, where that is wanted.
-    ///
-    /// # Errors
-    /// It cannot be taken.
-    fn predicted(&mut self, _first: usize, _logits: &Logits) -> Result<(), Error> {
-        Ok(())
-    }
+    fn predicted(&mut self, _first: usize, _logits: &Logits) {}
     /// The next id was chosen; whether it is the last one. The next pass begins after this.
     ///
     /// # Errors
@@ -93,7 +88,7 @@ pub fn read(
             return Ok(None);
         };
         if want == Want::All {
-            watch.predicted(first, &logits)?;
+            watch.predicted(first, &logits);
         }
         watch.read(fed.ids().len() - before, of);
         if last {

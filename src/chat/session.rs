@@ -3,14 +3,14 @@
 use super::fed::Fed;
 use super::generate::Choosing;
 use super::prompt::{self, Spoken};
-use super::turn::{Made, Turn};
+use super::turn::Turn;
 use super::{
     Answer, Ended, Error, Facts, Header, Limits, Observer, Opened, Partial, Sampler, Sampling,
     StateStore, Store, TurnFacts, Words, now, replan,
 };
 use crate::model::{Logits, Network};
 use crate::stream::{Plan, Preset, Request};
-use crate::text::{Effort, Message, Role, Thinking, turn as finished};
+use crate::text::{Effort, Message, Role, Thinking};
 
 /// How a conversation begins.
 #[derive(Debug, Default)]
@@ -293,10 +293,14 @@ impl Session {
     /// Appends a user's message and saves it.
     ///
     /// # Errors
-    /// There is no room for an answer, the last message has none, or it cannot be saved; then it is not kept.
+    /// There is no room for an answer, the last message has none, it cannot be written down, or it cannot be saved; then it
+    /// is not kept.
     pub fn say(&mut self, text: &str) -> Result<(), Error> {
         if self.awaits_answer() {
             return Err(Error::Unanswered);
+        }
+        if text.contains('\0') {
+            return Err(Error::Nul);
         }
         let facts = Facts {
             when: now(),
@@ -430,7 +434,7 @@ impl Session {
             Some(begun) => answer.after(begun),
             None => answer,
         };
-        let message = self.message(made);
+        let message = Message::assistant(thinking.is_on().then_some(made.think), made.response);
         if begun.is_some() {
             self.pop();
         }
@@ -477,9 +481,7 @@ impl Session {
     /// Sees to it that what the network has seen is a beginning of the prompt; the logits where it is all of it.
     fn prepare(&mut self, prompt: &[u32]) -> Result<Option<Logits>, Error> {
         self.check_room(prompt)?;
-        if !self.fed.goes_on(prompt) {
-            self.load_state(prompt);
-        }
+        self.load_state(prompt);
         let (follows, logits) = self.fed.follow(&mut self.network, prompt)?;
         if !follows {
             self.fed.restart(&self.network)?;
@@ -490,6 +492,9 @@ impl Session {
     /// Takes the saved state that has seen the most of the prompt, if that is more than memory has. A saved state is a
     /// help: what is wrong with one is said and costs reading.
     fn load_state(&mut self, prompt: &[u32]) {
+        if self.fed.goes_on(prompt) {
+            return;
+        }
         let (Some(states), Some(key)) = (&self.states, self.network.key()) else {
             return;
         };
@@ -515,6 +520,12 @@ impl Session {
             }
             Err(error) => self.notes.push(error.to_string()),
         }
+    }
+
+    /// Looks for a saved state of what has been said, so that what [`Self::unread`] says is what will be read.
+    pub fn recall(&mut self) {
+        let prompt = self.prompt();
+        self.load_state(&prompt);
     }
 
     /// Saves the state, so that the conversation can be opened again without reading it. Between turns; a pass that was left
@@ -556,21 +567,6 @@ impl Session {
         }
     }
 
-    fn message(&self, made: Made) -> Message {
-        if made.facts.ended == Ended::Finished {
-            let turn = finished::parse(
-                &self.words.tokenizer,
-                &self.words.markers,
-                self.thinking(),
-                &made.ids,
-            );
-            if let Ok(turn) = turn {
-                return turn.message;
-            }
-        }
-        Message::assistant(self.thinking.then_some(made.think), made.response)
-    }
-
     fn thinking(&self) -> Thinking {
         match self.thinking {
             true => Thinking::On(Some(self.effort)),
@@ -579,7 +575,7 @@ impl Session {
     }
 
     /// The ids that the model answers to, or goes on behind.
-    fn prompt(&self) -> Vec<u32> {
+    pub fn prompt(&self) -> Vec<u32> {
         self.prompt_with(self.thinking())
     }
 

@@ -69,6 +69,8 @@ struct Made {
     prompt: Vec<u32>,
     made: usize,
     stopped_at: Option<u32>,
+    /// Why a result cannot be written. The run stops then.
+    failed: Option<Exit>,
 }
 
 impl Watch for Made {
@@ -78,6 +80,9 @@ impl Watch for Made {
 
     /// A signal stops it here, unless the state is to be kept: then the pass is finished first.
     fn stop(&mut self, within_pass: bool) -> bool {
+        if self.failed.is_some() {
+            return true;
+        }
         let interrupted = self.interrupted.load(Ordering::Relaxed);
         if interrupted && within_pass && self.whole {
             if !self.told {
@@ -97,15 +102,15 @@ impl Watch for Made {
         self.dump.is_some() || self.teacher.is_some()
     }
 
-    fn predicted(&mut self, first: usize, logits: &Logits) -> Result<(), chat::Error> {
-        if let Some(dump) = &mut self.dump {
-            dump.write(&little_endian(logits.values()))
-                .map_err(|error| chat::Error::Other(error.into()))?;
+    fn predicted(&mut self, first: usize, logits: &Logits) {
+        if let Some(dump) = &mut self.dump
+            && self.failed.is_none()
+        {
+            self.failed = dump.write(&little_endian(logits.values())).err();
         }
         if let Some(teacher) = &mut self.teacher {
             teacher.compare(first, logits, &self.prompt);
         }
-        Ok(())
     }
 
     fn chosen(&mut self, id: u32) -> Result<bool, chat::Error> {
@@ -151,6 +156,7 @@ impl Generation {
                 prompt,
                 made: 0,
                 stopped_at: None,
+                failed: None,
             },
             choosing: request.choosing,
             recompute: request.recompute,
@@ -178,7 +184,11 @@ impl Generation {
 
     fn make(&mut self) -> anyhow::Result<()> {
         let started = Instant::now();
-        let logits = self.read()?;
+        let logits = self.read();
+        if let Some(failed) = self.made.failed.take() {
+            return Err(failed.into());
+        }
+        let logits = logits?;
         self.seconds_prefill = started.elapsed().as_secs_f64();
         self.made.dump.take().map_or(Ok(()), Output::finish)?;
         if let (Some(mut dump), Some(row)) = (self.dump_last.take(), logits.last()) {

@@ -88,6 +88,7 @@ impl Engine {
         } else {
             None
         };
+        self.session.recall();
         self.telemetry.set(|t| t.activity = Activity::Idle);
         self.snapshot();
         self.tell(Event::Ready {
@@ -228,6 +229,8 @@ impl Engine {
 
     /// Answers the last message, which says `user`; or goes on with the last answer.
     fn turn(&mut self, user: Option<String>) -> Result<(), Gone> {
+        self.session.recall();
+        self.tell_notes()?;
         let prompt_tokens = self.session.unread();
         self.tell(match user {
             Some(user) => Event::TurnStarted {
