@@ -52,6 +52,8 @@ pub struct Session {
     /// Seconds that reading a position took last.
     pace: Option<f64>,
     /// What the person must know about the conversation's files, a line each.
+    warnings: Vec<String>,
+    /// What the person may like to know.
     notes: Vec<String>,
 }
 
@@ -79,7 +81,7 @@ impl Session {
             .key()
             .map_or(String::new(), |key| hex(&key.identity));
         let (store, opened) = history.unzip();
-        let (mut messages, mut facts, partial, notes) = match opened {
+        let (mut messages, mut facts, partial, warnings) = match opened {
             Some(o) => (o.messages, o.facts, o.partial, o.notes),
             None => Default::default(),
         };
@@ -109,7 +111,8 @@ impl Session {
             request,
             model,
             pace: None,
-            notes,
+            warnings,
+            notes: Vec::new(),
         };
         let taken_up = partial.is_some_and(|partial| session.take_up(partial));
         session.save()?;
@@ -144,7 +147,7 @@ impl Session {
             .then(|| prompt::read_back(&self.words, spoken(&answer)))
             .flatten()
         else {
-            self.notes.push(
+            self.warnings.push(
                 "the last answer was cut, and another model made it: it stays in the journal"
                     .into(),
             );
@@ -152,10 +155,6 @@ impl Session {
         };
         self.messages.truncate(messages);
         self.facts.truncate(messages);
-        self.notes.push(format!(
-            "the program ended after {} tokens of the last answer; it is kept as far as it came",
-            answer.ids.len()
-        ));
         let facts = Facts {
             when: header.when,
             answer: Some(answer),
@@ -165,6 +164,11 @@ impl Session {
     }
 
     /// What the person must know about the conversation's files, a line each; once.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// What the person may like to know, a line each; once.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -500,7 +504,7 @@ impl Session {
         };
         let capacity = self.fed.state().capacity();
         let found = states.find(&key, prompt, capacity);
-        self.notes.extend(found.skipped);
+        self.warnings.extend(found.skipped);
         let Some(saved) = found.state else {
             return;
         };
@@ -518,7 +522,7 @@ impl Session {
                 ));
                 self.fed.replace(state, seen);
             }
-            Err(error) => self.notes.push(error.to_string()),
+            Err(error) => self.warnings.push(error.to_string()),
         }
     }
 
@@ -606,7 +610,7 @@ impl Session {
         match store.save(&self.messages, &self.facts) {
             // The conversation itself is saved: nothing is to be taken back.
             Err(error @ Error::FactsNotSaved { .. }) => {
-                self.notes.push(error.to_string());
+                self.warnings.push(error.to_string());
                 Ok(())
             }
             saved => saved,

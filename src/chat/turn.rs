@@ -327,7 +327,11 @@ impl Watch for Speech<'_> {
     }
 
     fn stop(&mut self, _within_pass: bool) -> bool {
-        self.observer.stop()
+        let asked = Instant::now();
+        let stop = self.observer.stop();
+        // A turn that is halted there takes no time.
+        self.began += asked.elapsed();
+        stop
     }
 
     fn chosen(&mut self, id: u32) -> Result<bool, Error> {

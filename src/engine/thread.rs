@@ -264,10 +264,10 @@ impl Engine {
     }
 
     fn tell_notes(&mut self) -> Result<(), Gone> {
-        let notes = self.session.take_notes();
-        notes
-            .into_iter()
-            .try_for_each(|note| self.tell(Event::Warning(note)))
+        let warnings = self.session.take_warnings().into_iter();
+        let notes = self.session.take_notes().into_iter();
+        let mut events = warnings.map(Event::Warning).chain(notes.map(Event::Note));
+        events.try_for_each(|event| self.tell(event))
     }
 
     fn refuse(&self, why: &str) -> Result<(), Gone> {
