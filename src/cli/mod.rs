@@ -49,7 +49,7 @@ enum Command {
     /// Measure this machine
     Bench(bench::BenchArgs),
     /// Talk line by line
-    Chat(chat::LineArgs),
+    Chat(Box<chat::LineArgs>),
     /// Copy the trunk into one file, for another drive
     Pack(pack::PackArgs),
     /// What a run would take of this machine, before it runs
@@ -130,7 +130,9 @@ fn c_engine_hint(arguments: &[OsString]) -> Option<String> {
         return None;
     }
     if first == "--chat" {
-        let model = words.get(1).map_or(String::new(), |model| format!(" {model}"));
+        let model = words
+            .get(1)
+            .map_or(String::new(), |model| format!(" {model}"));
         return Some(format!("there is no --chat here; type `k3 chat{model}`"));
     }
     if first.starts_with('-') {

@@ -106,7 +106,8 @@ mod tests {
         assert_eq!(listed.len(), 12, "{listed:?}");
         for command in listed {
             // With a value where one is needed; the first that fits.
-            let with = ["", " low", " off", " 1", " ultra"].map(|value| format!("{command}{value}"));
+            let with =
+                ["", " low", " off", " 1", " ultra"].map(|value| format!("{command}{value}"));
             let means_something = |line: &String| {
                 let said = Line::Ask(Command::Send(line.clone()));
                 let shrug = command != "/help" && read(line) == Line::Say(HELP.into());
@@ -118,7 +119,14 @@ mod tests {
 
     #[test]
     fn everything_else_is_said_as_it_is() {
-        for line in ["hello", " /exit now", "/exit now", "/systematic", "/", "/nope"] {
+        for line in [
+            "hello",
+            " /exit now",
+            "/exit now",
+            "/systematic",
+            "/",
+            "/nope",
+        ] {
             assert_eq!(read(line), Line::Ask(Command::Send(line.into())));
         }
         assert_eq!(read(" \t"), Line::Nothing);

@@ -25,10 +25,7 @@ pub(super) enum Begin {
 /// Standard input cannot be read, or what was dropped cannot be saved.
 pub(super) fn settle(session: &mut Session, input: &Input) -> anyhow::Result<Begin> {
     let unanswered = session.awaits_answer();
-    let interrupted = matches!(
-        session.open_ended(),
-        Some(Ended::Killed | Ended::Cancelled)
-    );
+    let interrupted = matches!(session.open_ended(), Some(Ended::Killed | Ended::Cancelled));
     if !unanswered && !interrupted {
         return Ok(Begin::Ask);
     }

@@ -220,7 +220,10 @@ impl Repl {
                 return Ok(true);
             }
             Event::ThinkingIs { effort, cost } => {
-                self.say(&format!("thinking {}", effort.map_or("off", Effort::as_str)));
+                self.say(&format!(
+                    "thinking {}",
+                    effort.map_or("off", Effort::as_str)
+                ));
                 self.cost(cost);
                 return Ok(true);
             }
