@@ -311,9 +311,10 @@ impl Whole {
         let said = self.run(folder, None, &SAID[kept.users()..]);
         assert_eq!(said.code, Some(0), "{}", said.err);
         let last = kept.messages.last().map(|message| message.role);
-        if kept.partial {
+        let last_answer = kept.answers.len().checked_sub(1);
+        if kept.partial && last_answer.is_some_and(|at| kept.answers[at] != self.answers[at]) {
             assert!(said.err.contains("going on with it"), "{}", said.err);
-        } else if last == Some(Role::User) {
+        } else if !kept.partial && last == Some(Role::User) {
             assert!(said.err.contains("answering it"), "{}", said.err);
         }
         let history = std::fs::read(folder.join(HISTORY)).unwrap();
@@ -384,7 +385,10 @@ fn kept(folder: &Path) -> Kept {
         }
     }
     let (_store, opened) = Store::open(&copy.path().join(HISTORY)).unwrap();
-    assert!(opened.notes.is_empty(), "{:?}", opened.notes);
+    // Facts are saved before the history: a kill in between leaves some of a message that is still in the journal alone.
+    let told = |note: &&String| !note.contains("what was known about them is not used");
+    let notes: Vec<_> = opened.notes.iter().filter(told).collect();
+    assert!(notes.is_empty(), "{notes:?}");
     let answers = opened.messages.iter().zip(&opened.facts);
     let mut answers: Vec<Vec<u32>> = answers
         .filter(|(message, _)| message.role == Role::Assistant)

@@ -127,7 +127,7 @@ impl Session {
             messages,
             ids,
         } = partial;
-        let answer = Answer {
+        let mut answer = Answer {
             model: header.model,
             ids,
             thinking: header.thinking,
@@ -140,7 +140,7 @@ impl Session {
             drops: 0,
             ended: Ended::Killed,
         };
-        let Some(message) = (answer.model == self.model)
+        let Some((message, ending)) = (answer.model == self.model)
             .then(|| prompt::read_back(&self.words, spoken(&answer)))
             .flatten()
         else {
@@ -152,8 +152,16 @@ impl Session {
         };
         self.messages.truncate(messages);
         self.facts.truncate(messages);
+        // The last token was written down, and the end came before the history was saved.
+        if let Some(ending) = ending {
+            answer.ended = Ended::of(&ending);
+        }
+        let far = match answer.ended {
+            Ended::Killed => "it is kept as far as it came",
+            _ => "it had come to its end",
+        };
         self.notes.push(format!(
-            "the program ended after {} tokens of the last answer; it is kept as far as it came",
+            "the program ended after {} tokens of the last answer; {far}",
             answer.ids.len()
         ));
         let facts = Facts {
