@@ -130,7 +130,7 @@ impl Session {
             messages,
             ids,
         } = partial;
-        let answer = Answer {
+        let mut answer = Answer {
             model: header.model,
             ids,
             thinking: header.thinking,
@@ -143,7 +143,7 @@ impl Session {
             drops: 0,
             ended: Ended::Killed,
         };
-        let Some(message) = (answer.model == self.model)
+        let Some((message, ending)) = (answer.model == self.model)
             .then(|| prompt::read_back(&self.words, spoken(&answer)))
             .flatten()
         else {
@@ -155,6 +155,10 @@ impl Session {
         };
         self.messages.truncate(messages);
         self.facts.truncate(messages);
+        // The last token was written down, and the end came before the history was saved.
+        if let Some(ending) = ending {
+            answer.ended = Ended::of(&ending);
+        }
         let facts = Facts {
             when: header.when,
             answer: Some(answer),
