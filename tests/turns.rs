@@ -368,6 +368,43 @@ fn answers_anew_and_messages_taken_back_read_nothing_twice() {
 }
 
 #[test]
+fn what_is_taken_back_is_not_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("chat.jsonl");
+    let history = history.to_str().unwrap();
+    let flags = [
+        "--history",
+        history,
+        "--states-gb",
+        "0",
+        "--keep-states",
+        "0",
+    ];
+    let mut session = open(&flags);
+    talk(&mut session, QUESTIONS[0]);
+    let whole = session.messages().to_vec();
+    session.take_back_answer().unwrap();
+    // Stopped before it said anything: the old answer stands.
+    let (facts, saved) = session.answer(&mut Listener::stopping(0));
+    saved.unwrap();
+    assert_eq!(facts.ended, Ended::Cancelled);
+    assert!(session.old_answer_stands());
+    assert_eq!(session.messages(), whole);
+    assert_eq!(k3::text::history::read(Path::new(history)).unwrap(), whole);
+    talk(&mut session, QUESTIONS[1]);
+    assert!(!session.old_answer_stands());
+    session.reset().unwrap();
+    assert!(session.messages().is_empty());
+    let aside = std::fs::read_to_string(format!("{history}.taken-back")).unwrap();
+    let lines: Vec<Message> = aside
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines[0], whole[1], "by answering anew");
+    assert_eq!((&lines[1..3], lines.len()), (&whole[..], 5), "by the reset");
+}
+
+#[test]
 fn what_a_change_of_the_prompts_start_costs_is_known_before() {
     let mut session = open(&[]);
     talk(&mut session, QUESTIONS[0]);

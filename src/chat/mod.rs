@@ -27,6 +27,7 @@ mod session;
 mod sidecar;
 mod states;
 mod store;
+mod transcript;
 mod turn;
 mod words;
 

@@ -14,6 +14,9 @@ use super::{Error, HistoryFile, sidecar};
 use crate::checkpoint::atomic::sweep;
 use crate::text::{Message, Role};
 
+/// What the file of messages that were taken back appends to the name of the history.
+const ASIDE: &str = ".taken-back";
+
 /// How many lines that are not taken are told one by one.
 const TOLD: usize = 8;
 
@@ -186,6 +189,32 @@ impl Store {
         self.remove_journal()?;
         self.undecided = None;
         Ok(())
+    }
+
+    /// Appends messages that were taken back to a file beside the history, which nothing here reads.
+    ///
+    /// # Errors
+    /// [`Error::NotPutAside`]: they are gone.
+    pub fn put_aside(&self, messages: &[Message]) -> Result<(), Error> {
+        let path = beside(self.path(), ASIDE);
+        let append = || -> io::Result<()> {
+            let mut text = Vec::new();
+            for message in messages {
+                serde_json::to_writer(&mut text, message)?;
+                text.push(b'\n');
+            }
+            let mut options = fs::File::options();
+            options.create(true).append(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut file = options.open(&path)?;
+            io::Write::write_all(&mut file, &text)?;
+            file.sync_data()
+        };
+        append().map_err(|cause| Error::NotPutAside {
+            path: path.clone(),
+            cause,
+        })
     }
 
     fn remove_journal(&self) -> Result<(), Error> {
