@@ -92,6 +92,7 @@ impl Talk {
             thinking: made.thinking,
             sampling: made.sampling,
             turn: 1,
+            goes_on_from: None,
             when: now(),
         };
         let (mut store, _) = Store::open(&self.file("talk")).unwrap();

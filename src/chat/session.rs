@@ -422,8 +422,9 @@ impl Session {
             sampling,
             turn,
             when: now(),
+            goes_on_from: None,
         };
-        if let Err(error) = self.said.begin_turn(complete, &header, ids) {
+        if let Err(error) = self.said.begin_turn(complete, header, ids) {
             observer.warn(&error.to_string());
         }
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::facts::Facts;
+use super::facts::{Facts, seal};
 use super::journal::{self, Found, Header, Journal, Partial};
 use super::lock::Lock;
 use super::original::{beside, keep};
@@ -350,6 +350,10 @@ impl Store {
             _ if partial.ids.is_empty() => true,
             (None, _) => false,
             (Some(_), Some(answer)) => answer.ids.starts_with(&partial.ids),
+            // Its beginning; the facts that were saved last are of the whole, and the history did not get it.
+            (Some(message), None) if partial.header.goes_on_from == Some(seal(message, &[])) => {
+                false
+            }
             (Some(message), None) => {
                 let why = match message.role {
                     Role::Assistant => "the journal of a turn that is answered in the history",

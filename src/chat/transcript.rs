@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::facts::seal;
 use super::{Answer, Error, Facts, Header, Opened, Partial, Store, now};
 use crate::text::{Message, Role};
 
@@ -150,13 +151,18 @@ impl Transcript {
     pub fn begin_turn(
         &mut self,
         messages: usize,
-        header: &Header,
+        header: Header,
         ids: &[u32],
     ) -> Result<(), Error> {
-        match &mut self.store {
-            Some(store) => store.begin_turn(&self.messages[..messages], header, ids),
-            None => Ok(()),
-        }
+        let Some(store) = &mut self.store else {
+            return Ok(());
+        };
+        let begun = self.messages.get(messages);
+        let header = Header {
+            goes_on_from: begun.map(|begun| seal(begun, &[])),
+            ..header
+        };
+        store.begin_turn(&self.messages[..messages], &header, ids)
     }
 
     /// Writes a token of the running turn down.
