@@ -148,6 +148,14 @@ impl Session {
         if let Some(ending) = ending {
             answer.ended = Ended::of(&ending);
         }
+        let far = match answer.ended {
+            Ended::Killed => "it is kept as far as it came",
+            _ => "it had come to its end",
+        };
+        self.notes.push(format!(
+            "the program ended after {} tokens of the last answer; {far}",
+            answer.ids.len()
+        ));
         self.said.push(message, Some(answer));
         true
     }
