@@ -389,18 +389,18 @@ fn kept(folder: &Path) -> Kept {
     let told = |note: &&String| !note.contains("what was known about them is not used");
     let notes: Vec<_> = opened.notes.iter().filter(told).collect();
     assert!(notes.is_empty(), "{notes:?}");
-    let answers = opened.messages.iter().zip(&opened.facts);
+    // What stands at the place of a turn that did not end is its beginning; the facts may be of more already.
+    let whole = match &opened.partial {
+        Some(partial) => partial.messages,
+        None => opened.messages.len(),
+    };
+    let answers = opened.messages.iter().zip(&opened.facts).take(whole);
     let mut answers: Vec<Vec<u32>> = answers
         .filter(|(message, _)| message.role == Role::Assistant)
         .map(|(_, facts)| facts.clone().unwrap().answer.unwrap().ids)
         .collect();
     let partial = opened.partial.is_some();
-    if let Some(partial) = opened.partial {
-        let before = &opened.messages[..partial.messages];
-        let at = before.iter().filter(|m| m.role == Role::Assistant).count();
-        answers.truncate(at);
-        answers.push(partial.ids);
-    }
+    answers.extend(opened.partial.map(|partial| partial.ids));
     Kept {
         messages: opened.messages,
         answers,
