@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use k3::chat::Sampling;
 use k3::engine::telemetry::{ExpertFigures, LayerFigures, SlotState, Split, TrunkBytes, Waits};
 use k3::engine::{Activity, Ended, Event, ModelFacts, Rates, Telemetry, TurnFacts};
 use k3::text::{Channel, Effort, Message as Said};
@@ -78,6 +79,8 @@ fn ready(demo: bool, messages: Vec<Said>) -> Event {
         messages,
         effort: Some(Effort::Max),
         open: None,
+        sampling: Sampling::Greedy,
+        history: None,
     }
 }
 
@@ -156,14 +159,14 @@ fn busy_telemetry() -> Telemetry {
 
 /// First start: the demo model, nothing said yet.
 fn first_start(size: (u16, u16)) -> State {
-    let mut state = State::new(size, Theme::Ansi);
+    let mut state = State::new(size, Theme::Auto);
     tell(&mut state, ready(true, Vec::new()));
     state
 }
 
 /// In the middle of an answer, the clock at 75 seconds.
 fn answering(size: (u16, u16)) -> State {
-    let mut state = State::new(size, Theme::Ansi);
+    let mut state = State::new(size, Theme::Auto);
     tell(&mut state, ready(false, Vec::new()));
     let question = "Why is the trunk read once for every token?";
     enter(&mut state, question);
@@ -218,7 +221,7 @@ fn dropped(size: (u16, u16)) -> State {
 
 /// A history with much of what is hard to draw.
 fn world(size: (u16, u16)) -> State {
-    let mut state = State::new(size, Theme::Ansi);
+    let mut state = State::new(size, Theme::Auto);
     let history = vec![
         Said::user("你好，世界！ and 👩‍🚀 and café"),
         Said::assistant(
@@ -312,7 +315,7 @@ fn the_four_facts_are_always_named() {
     ];
     for size in [(80, 24), (100, 30), (120, 40), (200, 60), (250, 80)] {
         for state in [
-            State::new(size, Theme::Ansi),
+            State::new(size, Theme::Auto),
             first_start(size),
             answering(size),
             dropped(size),
@@ -322,7 +325,7 @@ fn the_four_facts_are_always_named() {
                 assert!(text.contains(fact), "{fact} at {size:?}:\n{text}");
             }
         }
-        let unknown = text(&State::new(size, Theme::Ansi));
+        let unknown = text(&State::new(size, Theme::Auto));
         let dashes = unknown.matches('–').count();
         assert!(dashes >= 4, "what is not known is a dash:\n{unknown}");
     }
@@ -393,14 +396,14 @@ fn a_wide_screen_shows_every_figure() {
 
 #[test]
 fn drops_stand_out_with_and_without_colour() {
-    for theme in [Theme::Ansi, Theme::Mono] {
+    for theme in [Theme::Auto, Theme::Mono] {
         let mut state = dropped((80, 24));
         state.theme = theme;
         let terminal = draw(&state);
         let buffer = terminal.backend().buffer();
         let bar = &buffer[(0, 0)];
         assert!(bar.modifier.contains(Modifier::REVERSED | Modifier::BOLD));
-        assert_eq!(bar.fg == Color::Red, theme == Theme::Ansi);
+        assert_eq!(bar.fg == Color::Red, theme == Theme::Auto);
         assert!(text(&state).starts_with(" !! 1 expert could not be read"));
     }
 }
@@ -438,7 +441,7 @@ proptest! {
         width in 1_u16..=250, height in 1_u16..=80, think: String, said: String, draft: String, drops in 0_u64..3,
         help: bool,
     ) {
-        let mut state = State::new((width, height), Theme::Ansi);
+        let mut state = State::new((width, height), Theme::Auto);
         tell(&mut state, ready(true, vec![Said::user(said.clone())]));
         tell(&mut state, delta(Channel::Think, &think));
         tell(&mut state, delta(Channel::Response, &said));

@@ -1,5 +1,7 @@
 //! A conversation with a model: what was said, what the network has seen of it, and where it is saved.
 
+use std::path::Path;
+
 use super::fed::Fed;
 use super::generate::Choosing;
 use super::prompt::{self, Spoken};
@@ -117,6 +119,32 @@ impl Session {
             store.drop_partial()?;
         }
         Ok(session)
+    }
+
+    /// Goes over to another conversation; this one is saved already. Its state is kept where states are.
+    ///
+    /// # Errors
+    /// The other one cannot be saved, or there is no memory for its state.
+    pub fn load(&mut self, history: (Store, Opened)) -> Result<(), Error> {
+        if let Err(error) = self.keep_state(true) {
+            self.notes.push(error.to_string());
+        }
+        let (store, opened) = history;
+        self.fed.restart(&self.network)?;
+        self.store = Some(store);
+        (self.messages, self.facts) = (opened.messages, opened.facts);
+        self.notes.extend(opened.notes);
+        let taken_up = opened.partial.is_some_and(|partial| self.take_up(partial));
+        self.save()?;
+        match &mut self.store {
+            Some(store) if taken_up => store.drop_partial(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the conversation is kept, if it is.
+    pub fn history(&self) -> Option<&Path> {
+        self.store.as_ref().map(Store::path)
     }
 
     /// Takes in what a turn had said when the program ended in the middle of it. It is kept like an answer that was

@@ -15,6 +15,12 @@ pub struct LineArgs {
     chat: ChatArgs,
 }
 
+impl From<ChatArgs> for LineArgs {
+    fn from(chat: ChatArgs) -> Self {
+        Self { chat }
+    }
+}
+
 const HELP: &str = "/help        this list
 /reset       forget the conversation
 /continue    go on with an answer that was stopped or cut
@@ -161,7 +167,7 @@ impl Repl {
                         return Ok(());
                     }
                 }
-                Event::SamplingIs(_) => return Ok(()),
+                Event::SamplingIs(_) | Event::Loaded { .. } => return Ok(()),
                 Event::ThinkingIs { effort, cost } => {
                     eprintln!("k3: thinking {}", effort.map_or("off", Effort::as_str));
                     if let Some(Reread { tokens, seconds }) = cost {
