@@ -781,16 +781,23 @@ fn a_text_is_found_from_the_end_on_and_round() {
         "{:?}",
         state.hint
     );
-    press(&mut state, KeyCode::F(7), KeyModifiers::NONE);
+    for _ in 0..10 {
+        press(&mut state, KeyCode::F(7), KeyModifiers::NONE);
+    }
     assert!(!state.response.follows());
-    press(&mut state, KeyCode::F(8), KeyModifiers::NONE);
-    press(&mut state, KeyCode::F(8), KeyModifiers::NONE);
-    assert!(
+    let starts = |state: &State, with: &str| {
         state
             .hint
             .as_deref()
-            .is_some_and(|hint| hint.starts_with("1 of 11"))
-    );
+            .is_some_and(|hint| hint.starts_with(with))
+    };
+    assert!(starts(&state, "1 of 11"), "{:?}", state.hint);
+    press(&mut state, KeyCode::F(8), KeyModifiers::NONE);
+    assert!(starts(&state, "2 of 11"));
+    for _ in 0..2 {
+        press(&mut state, KeyCode::F(7), KeyModifiers::NONE);
+    }
+    assert!(starts(&state, "11 of 11"), "round to the end");
     press(&mut state, KeyCode::Esc, KeyModifiers::NONE);
     assert_eq!(state.search, None);
     enter(&mut state, "/search nothing");
@@ -886,4 +893,29 @@ fn somebody_who_looks_away_sees_what_goes_on() {
         "{said}"
     );
     assert!(said.ends_with("k3-tui --history talk.jsonl"), "{said}");
+}
+
+#[test]
+fn the_release_of_a_key_does_nothing() {
+    use crossterm::event::KeyEventKind;
+    let mut state = idle();
+    for kind in [KeyEventKind::Press, KeyEventKind::Release] {
+        let key = KeyEvent {
+            kind,
+            ..KeyEvent::new(KeyCode::Char('a'), KeyModifiers::NONE)
+        };
+        update(&mut state, Message::Key(key));
+    }
+    assert_eq!(state.draft.text(), "a");
+}
+
+#[test]
+fn with_reduced_motion_the_clock_draws_nothing() {
+    let mut state = answering();
+    state.still = true;
+    state.dirty = false;
+    update(&mut state, Message::Now(Duration::from_secs(9)));
+    assert!(!state.dirty);
+    tell(&mut state, delta(Channel::Response, "more"));
+    assert!(state.dirty);
 }
