@@ -50,7 +50,7 @@ enum Command {
     /// Measure this machine
     Bench(bench::BenchArgs),
     /// Talk line by line
-    Chat(chat::LineArgs),
+    Chat(Box<chat::LineArgs>),
     /// Copy the trunk into one file, for another drive
     Pack(pack::PackArgs),
     /// What a run would take of this machine, before it runs
