@@ -396,3 +396,49 @@ fn speculation_has_bounds_and_changes_no_token() {
     let guessed = bench.run("--ids 5,7 --gen 5 --spec 4");
     assert_eq!(guessed["generated_ids"], plain["generated_ids"]);
 }
+
+#[test]
+fn guesses_change_neither_tokens_nor_the_saved_state() {
+    let bench = Bench::new();
+    // The demo model repeats itself at times; the tiny one never does.
+    let demo = k3::checkpoint::demo::unpack(bench.0.path()).unwrap();
+    let run = |line: &str| {
+        let (code, out, error) = bench.k3(&format!("run {} --out - {line}", demo.display()));
+        assert_eq!(code, 0, "{line}: {error}");
+        serde_json::from_str::<Value>(&out).unwrap()
+    };
+    let repeated = ["17,204,33,90,5"; 6].join(",");
+    let random: Vec<String> = (0..40).map(|i| (i * i * 37 % 1009).to_string()).collect();
+    let mut saved = 0;
+    for (text, prompt) in [("repetitive", repeated), ("random", random.join(","))] {
+        for drawn in ["", "--temperature 0.3 --seed 5"] {
+            let base = format!("--ids {prompt} --gen 90 {drawn}");
+            let same = |more: &str| {
+                let serial = run(&format!("{base} {more} --save-state @serial"));
+                let guessed = run(&format!("{base} {more} --spec 4 --save-state @guessed"));
+                assert_eq!(guessed["full_ids"], serial["full_ids"], "{text} {more}");
+                assert_eq!(guessed["stopped_at"], serial["stopped_at"]);
+                let (a, b) = (bench.path("serial"), bench.path("guessed"));
+                assert_eq!(fs::read(a).unwrap(), fs::read(b).unwrap(), "{text} {more}");
+                let passes = |run: &Value| run["passes"].as_u64().unwrap();
+                (
+                    ids(&serial["generated_ids"]),
+                    passes(&serial),
+                    passes(&guessed),
+                )
+            };
+            let (made, serial, guessed) = same("");
+            assert_eq!(serial, 89);
+            println!("{text} {drawn}: {guessed} passes for 89 tokens");
+            saved += serial - guessed;
+            // Ids to stop at, some of them inside an accepted run.
+            for at in [20, 45, 70, 88] {
+                same(&format!("--stop-id {}", made[at]));
+            }
+        }
+    }
+    assert!(saved > 0, "some guesses were right");
+    for bad in ["9", "-1", "x", "+1"] {
+        bench.refused(&format!("--ids 1 --spec {bad}"), 2, "--spec");
+    }
+}

@@ -7,7 +7,7 @@ mod support;
 use k3::checkpoint::Config;
 use k3::checkpoint::config::{MlaShape, MoeShape, Situ};
 use k3::kernels::{self, Isa};
-use k3::model::{KdaState, LatentCache, LayerState};
+use k3::model::{Flow, KdaState, LatentCache, LayerState};
 use support::alone::Alone;
 use support::compare::{Tolerance, bits};
 use support::tensors::turned;
@@ -364,7 +364,7 @@ fn the_layer_agrees(name: &str, is_mla: bool, blocks_after: usize) {
         };
         let mut layer = Alone::new(config, tensors, isa);
         layer.layer = index;
-        let mut stream = fixture.floats("in");
+        let stream = fixture.floats("in");
         let tokens = stream.len() / hidden;
         // The fixture has [token][block], a pass has [block][token].
         let by_block = |member: &str, count: usize| -> Vec<Vec<f32>> {
@@ -375,8 +375,13 @@ fn the_layer_agrees(name: &str, is_mla: bool, blocks_after: usize) {
                 .map(|b| (0..tokens).flat_map(|t| row(t, b)).collect())
                 .collect()
         };
-        let mut blocks = by_block("block_residual_in", 2);
-        layer.layer(&mut state, &mut blocks, &mut stream);
+        let mut flow = Flow {
+            stream,
+            blocks: by_block("block_residual_in", 2),
+            draft: None,
+        };
+        layer.layer(&mut state, &mut flow);
+        let Flow { stream, blocks, .. } = flow;
         check.member(fixture, "out", &stream);
         assert_eq!(blocks.len(), blocks_after);
         // Snapshots are copies, so they are equal to the last bit.

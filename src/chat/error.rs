@@ -48,6 +48,9 @@ pub enum Error {
         /// The history.
         path: PathBuf,
     },
+    /// A message that no history can hold.
+    #[error("the message has a NUL character, which no history can hold. It was not sent")]
+    Nul,
     /// A message behind one that has no answer.
     #[error(
         "the last message has no answer yet: /continue answers it, /undo takes it back. The message was not sent"

@@ -132,9 +132,9 @@ impl Fed {
         Ok(())
     }
 
-    /// Whether `prompt` goes on from what has been seen, with nothing taken back.
+    /// Whether `prompt` goes on from what has been seen, if that is anything, with nothing taken back.
     pub fn goes_on(&self, prompt: &[u32]) -> bool {
-        matches!(self.way(prompt), Some(Way::GoOn | Way::Unpark))
+        matches!(self.way(prompt), Some(Way::GoOn | Way::Unpark)) && self.seen(prompt) > 0
     }
 
     /// Takes a state that has seen these ids in place of this one.
@@ -271,7 +271,7 @@ impl Fed {
             return Ok(None);
         };
         while !network.advance(&mut parked.pass, &mut self.state)? {
-            if watch.stop() {
+            if watch.stop(true) {
                 self.parked = Some(parked);
                 return Ok(None);
             }

@@ -11,8 +11,18 @@ pub trait Watch {
     fn read(&mut self, done: usize, of: usize);
     /// Between two passes, where another plan may be taken.
     fn between(&mut self, network: &mut Network);
-    /// Whether to stop here. Asked between any two layers.
-    fn stop(&mut self) -> bool;
+    /// Whether to stop here: between two layers of a pass, or between two passes.
+    fn stop(&mut self, within_pass: bool) -> bool;
+    /// Whether another pass is to be expected after the one that begins; readers run on for it.
+    fn more(&self) -> bool {
+        true
+    }
+    /// Whether the logits of every position of the prompt are wanted, for [`Self::predicted`].
+    fn wants_all(&self) -> bool {
+        false
+    }
+    /// What the network says after each position of the prompt from `first` on, where that is wanted.
+    fn predicted(&mut self, _first: usize, _logits: &Logits) {}
     /// The next id was chosen; whether it is the last one. The next pass begins after this.
     ///
     /// # Errors
@@ -60,17 +70,26 @@ pub fn read(
     }
     while fed.ids().len() < prompt.len() {
         watch.between(network);
-        if watch.stop() {
+        if watch.stop(false) {
             return Ok(None);
         }
         let rest = &prompt[fed.ids().len()..];
         let chunk = &rest[..rest.len().min(PREFILL_CHUNK)];
         let last = chunk.len() == rest.len();
-        let want = if last { Want::Last } else { Want::Nothing };
+        let want = match last {
+            _ if watch.wants_all() => Want::All,
+            true => Want::Last,
+            false => Want::Nothing,
+        };
+        network.expect_more(!last || watch.more());
+        let first = fed.ids().len();
         fed.begin(network, chunk, want)?;
         let Some(logits) = fed.advance(network, watch)? else {
             return Ok(None);
         };
+        if want == Want::All {
+            watch.predicted(first, &logits);
+        }
         watch.read(fed.ids().len() - before, of);
         if last {
             return Ok(Some(logits));
@@ -104,7 +123,7 @@ pub fn speak(
             return Ok(Halt::Done);
         }
         watch.between(network);
-        if watch.stop() {
+        if watch.stop(false) {
             return Ok(Halt::Stopped);
         }
         let Some(spare) = fed.room().checked_sub(1) else {
@@ -112,6 +131,7 @@ pub fn speak(
         };
         let pending = said[said.len() - 1];
         let guesses = guess(said, choosing.guesses.min(spare));
+        network.expect_more(watch.more());
         match guesses.is_empty() {
             true => fed.begin(network, &[pending], Want::Last)?,
             false => fed.begin_guesses(network, &[&[pending], &guesses[..]].concat())?,
@@ -136,7 +156,9 @@ fn choose(
     let guesses: Vec<u32> = fed.open().iter().skip(1).copied().collect();
     let mut stand = 0;
     let mut done = false;
-    for (at, row) in logits.rows().enumerate() {
+    // Without guesses only what follows the last position counts.
+    let rows = logits.rows().skip(logits.rows().len() - 1 - guesses.len());
+    for (at, row) in rows.enumerate() {
         let id = choosing.sampler.next(row)?;
         stand += 1;
         said.push(id);

@@ -25,13 +25,11 @@ impl Lock {
     /// [`Error::Locked`]: another process has it.
     pub fn take(path: &Path) -> Result<Result<Self, String>, Error> {
         let lock = beside(path, SUFFIX);
-        let opened = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&lock);
-        let mut file = match opened {
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = match options.open(&lock) {
             Ok(file) => file,
             Err(cause) => {
                 return Ok(Err(format!(

@@ -5,14 +5,14 @@ use std::path::Path;
 use super::fed::Fed;
 use super::generate::Choosing;
 use super::prompt::{self, Spoken};
-use super::turn::{Made, Turn};
+use super::turn::Turn;
 use super::{
     Answer, Ended, Error, Facts, Header, Limits, Observer, Opened, Partial, Sampler, Sampling,
     StateStore, Store, TurnFacts, Words, now, replan,
 };
 use crate::model::{Logits, Network};
 use crate::stream::{Plan, Preset, Request};
-use crate::text::{Effort, Message, Role, Thinking, turn as finished};
+use crate::text::{Effort, Message, Role, Thinking};
 
 /// How a conversation begins.
 #[derive(Debug, Default)]
@@ -54,6 +54,8 @@ pub struct Session {
     /// Seconds that reading a position took last.
     pace: Option<f64>,
     /// What the person must know about the conversation's files, a line each.
+    warnings: Vec<String>,
+    /// What the person may like to know.
     notes: Vec<String>,
 }
 
@@ -81,7 +83,7 @@ impl Session {
             .key()
             .map_or(String::new(), |key| hex(&key.identity));
         let (store, opened) = history.unzip();
-        let (mut messages, mut facts, partial, notes) = match opened {
+        let (mut messages, mut facts, partial, warnings) = match opened {
             Some(o) => (o.messages, o.facts, o.partial, o.notes),
             None => Default::default(),
         };
@@ -111,7 +113,8 @@ impl Session {
             request,
             model,
             pace: None,
-            notes,
+            warnings,
+            notes: Vec::new(),
         };
         let taken_up = partial.is_some_and(|partial| session.take_up(partial));
         session.save()?;
@@ -127,13 +130,13 @@ impl Session {
     /// The other one cannot be saved, or there is no memory for its state.
     pub fn load(&mut self, history: (Store, Opened)) -> Result<(), Error> {
         if let Err(error) = self.keep_state(true) {
-            self.notes.push(error.to_string());
+            self.warnings.push(error.to_string());
         }
         let (store, opened) = history;
         self.fed.restart(&self.network)?;
         self.store = Some(store);
         (self.messages, self.facts) = (opened.messages, opened.facts);
-        self.notes.extend(opened.notes);
+        self.warnings.extend(opened.notes);
         let taken_up = opened.partial.is_some_and(|partial| self.take_up(partial));
         self.save()?;
         match &mut self.store {
@@ -172,7 +175,7 @@ impl Session {
             .then(|| prompt::read_back(&self.words, spoken(&answer)))
             .flatten()
         else {
-            self.notes.push(
+            self.warnings.push(
                 "the last answer was cut, and another model made it: it stays in the journal"
                     .into(),
             );
@@ -180,10 +183,6 @@ impl Session {
         };
         self.messages.truncate(messages);
         self.facts.truncate(messages);
-        self.notes.push(format!(
-            "the program ended after {} tokens of the last answer; it is kept as far as it came",
-            answer.ids.len()
-        ));
         let facts = Facts {
             when: header.when,
             answer: Some(answer),
@@ -193,6 +192,11 @@ impl Session {
     }
 
     /// What the person must know about the conversation's files, a line each; once.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// What the person may like to know, a line each; once.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -321,10 +325,14 @@ impl Session {
     /// Appends a user's message and saves it.
     ///
     /// # Errors
-    /// There is no room for an answer, the last message has none, or it cannot be saved; then it is not kept.
+    /// There is no room for an answer, the last message has none, it cannot be written down, or it cannot be saved; then it
+    /// is not kept.
     pub fn say(&mut self, text: &str) -> Result<(), Error> {
         if self.awaits_answer() {
             return Err(Error::Unanswered);
+        }
+        if text.contains('\0') {
+            return Err(Error::Nul);
         }
         let facts = Facts {
             when: now(),
@@ -458,7 +466,7 @@ impl Session {
             Some(begun) => answer.after(begun),
             None => answer,
         };
-        let message = self.message(made);
+        let message = Message::assistant(thinking.is_on().then_some(made.think), made.response);
         if begun.is_some() {
             self.pop();
         }
@@ -505,9 +513,7 @@ impl Session {
     /// Sees to it that what the network has seen is a beginning of the prompt; the logits where it is all of it.
     fn prepare(&mut self, prompt: &[u32]) -> Result<Option<Logits>, Error> {
         self.check_room(prompt)?;
-        if !self.fed.goes_on(prompt) {
-            self.load_state(prompt);
-        }
+        self.load_state(prompt);
         let (follows, logits) = self.fed.follow(&mut self.network, prompt)?;
         if !follows {
             self.fed.restart(&self.network)?;
@@ -518,12 +524,15 @@ impl Session {
     /// Takes the saved state that has seen the most of the prompt, if that is more than memory has. A saved state is a
     /// help: what is wrong with one is said and costs reading.
     fn load_state(&mut self, prompt: &[u32]) {
+        if self.fed.goes_on(prompt) {
+            return;
+        }
         let (Some(states), Some(key)) = (&self.states, self.network.key()) else {
             return;
         };
         let capacity = self.fed.state().capacity();
         let found = states.find(&key, prompt, capacity);
-        self.notes.extend(found.skipped);
+        self.warnings.extend(found.skipped);
         let Some(saved) = found.state else {
             return;
         };
@@ -541,8 +550,14 @@ impl Session {
                 ));
                 self.fed.replace(state, seen);
             }
-            Err(error) => self.notes.push(error.to_string()),
+            Err(error) => self.warnings.push(error.to_string()),
         }
+    }
+
+    /// Looks for a saved state of what has been said, so that what [`Self::unread`] says is what will be read.
+    pub fn recall(&mut self) {
+        let prompt = self.prompt();
+        self.load_state(&prompt);
     }
 
     /// Saves the state, so that the conversation can be opened again without reading it. Between turns; a pass that was left
@@ -584,21 +599,6 @@ impl Session {
         }
     }
 
-    fn message(&self, made: Made) -> Message {
-        if made.facts.ended == Ended::Finished {
-            let turn = finished::parse(
-                &self.words.tokenizer,
-                &self.words.markers,
-                self.thinking(),
-                &made.ids,
-            );
-            if let Ok(turn) = turn {
-                return turn.message;
-            }
-        }
-        Message::assistant(self.thinking.then_some(made.think), made.response)
-    }
-
     fn thinking(&self) -> Thinking {
         match self.thinking {
             true => Thinking::On(Some(self.effort)),
@@ -607,7 +607,7 @@ impl Session {
     }
 
     /// The ids that the model answers to, or goes on behind.
-    fn prompt(&self) -> Vec<u32> {
+    pub fn prompt(&self) -> Vec<u32> {
         self.prompt_with(self.thinking())
     }
 
@@ -638,7 +638,7 @@ impl Session {
         match store.save(&self.messages, &self.facts) {
             // The conversation itself is saved: nothing is to be taken back.
             Err(error @ Error::FactsNotSaved { .. }) => {
-                self.notes.push(error.to_string());
+                self.warnings.push(error.to_string());
                 Ok(())
             }
             saved => saved,

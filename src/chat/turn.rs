@@ -326,8 +326,12 @@ impl Watch for Speech<'_> {
         self.observer.between(network);
     }
 
-    fn stop(&mut self) -> bool {
-        self.observer.stop()
+    fn stop(&mut self, _within_pass: bool) -> bool {
+        let asked = Instant::now();
+        let stop = self.observer.stop();
+        // A turn that is halted there takes no time.
+        self.began += asked.elapsed();
+        stop
     }
 
     fn chosen(&mut self, id: u32) -> Result<bool, Error> {

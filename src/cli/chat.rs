@@ -194,7 +194,7 @@ impl Repl {
                     eprintln!("k3: {why}");
                     return Ok(());
                 }
-                Event::Warning(why) => eprintln!("k3: {why}"),
+                Event::Warning(what) | Event::Note(what) => eprintln!("k3: {what}"),
                 Event::Stopped(reason) => {
                     anyhow::bail!(reason.unwrap_or_else(|| "the engine has ended".into()))
                 }

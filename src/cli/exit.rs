@@ -33,26 +33,36 @@ impl Exit {
                 Exit::Interrupted => 5,
             };
         }
-        if let Some(model::Error::Stream(stream::Error::Expert { .. })) = error.downcast_ref() {
+        // A conversation passes on what went wrong below it.
+        let chat = error.downcast_ref::<chat::Error>();
+        let model = match chat {
+            Some(chat::Error::Model(model)) => Some(model),
+            _ => error.downcast_ref::<model::Error>(),
+        };
+        if let Some(model::Error::Stream(stream::Error::Expert { .. })) = model {
             return 4;
         }
-        let trace = match error.downcast_ref() {
+        let trace = match model {
             Some(model::Error::Trace(trace)) => Some(trace),
             _ => error.downcast_ref::<TraceError>(),
         };
         if let Some(TraceError::Write { .. }) = trace {
             return 3;
         }
-        match error.downcast_ref() {
+        let state = match chat {
+            Some(chat::Error::State(state)) => Some(state),
+            _ => error.downcast_ref::<StateFileError>(),
+        };
+        match state {
             Some(StateFileError::NotSaved { .. }) => return 3,
             Some(StateFileError::Refused { .. } | StateFileError::NotRead { .. }) => {
                 return Self::REFUSED;
             }
             Some(StateFileError::Torn) | None => {}
         }
-        match error.downcast_ref() {
-            Some(chat::Error::NotSaved { .. }) => return 3,
-            Some(chat::Error::Model(_)) | None => {}
+        match chat {
+            Some(chat::Error::NotSaved { .. } | chat::Error::NotKept { .. }) => return 3,
+            Some(chat::Error::Model(_) | chat::Error::State(_)) | None => {}
             // Files and messages that do not fit together.
             Some(_) => return Self::REFUSED,
         }
@@ -79,7 +89,7 @@ mod tests {
             path: PathBuf::from("x"),
             problem: "gone".into(),
         };
-        let drop = stream::Error::Expert {
+        let dropped = || stream::Error::Expert {
             layer: 1,
             expert: 2,
             cause: Box::new(io().into()),
@@ -114,7 +124,9 @@ mod tests {
             path: path(),
             cause: gone(),
         };
-        let codes: [(anyhow::Error, u8); 19] = [
+        let codes: [(anyhow::Error, u8); 21] = [
+            (chat::Error::from(model::Error::from(dropped())).into(), 4),
+            (chat::Error::from(StateFileError::Torn).into(), 1),
             (unfit.into(), 2),
             (not_read.into(), 2),
             (not_saved.into(), 3),
@@ -134,7 +146,7 @@ mod tests {
             (chat::Error::OtherSystem { path: path() }.into(), 2),
             (chat::Error::from(model::Error::Torn).into(), 1),
             (garbled.into(), 2),
-            (model::Error::from(drop).into(), 4),
+            (model::Error::from(dropped()).into(), 4),
             (model::Error::Torn.into(), 1),
             (io().into(), 2),
             (Exit::Refused(String::new()).into(), 2),

@@ -8,17 +8,20 @@ use std::time::Instant;
 use super::Exit;
 use super::output::Output;
 use super::teacher::Teacher;
-use crate::chat::{Sampler, Words};
-use crate::model::{
-    Logits, ModelKey, Network, PREFILL_CHUNK, State, StateFileError, StateWriter, Want,
-};
+use crate::chat::generate::{self, Choosing, Halt, Watch};
+use crate::chat::{self, Fed, Words};
+use crate::model::{Logits, ModelKey, Network, State, StateFileError, StateWriter};
 use crate::stream::{ExpertCounters, Reading, TrunkCounters};
 use crate::text::{Utf8Stream, visible};
 
 /// What to make.
 pub(super) struct Request {
+    /// Where ids are text.
+    pub words: Option<Words>,
+    /// Set by a signal.
+    pub interrupted: Arc<AtomicBool>,
     pub count: usize,
-    pub sampler: Sampler,
+    pub choosing: Choosing,
     pub stop_ids: Vec<u32>,
     /// Start from nothing for every token.
     pub recompute: bool,
@@ -35,42 +38,130 @@ pub(super) struct Request {
 /// A prompt and what was made of it so far.
 pub(super) struct Generation {
     network: Network,
-    state: State,
-    words: Option<Words>,
-    interrupted: Arc<AtomicBool>,
+    fed: Fed,
+    /// All ids: the prompt's, then those that were made.
     full: Vec<u32>,
     prompt: usize,
-    stopped_at: Option<u32>,
-    /// Whether another token is to be computed after the one that is asked for.
-    more: bool,
-    /// As the request has it.
-    whole: bool,
-    teacher: Option<Teacher>,
+    made: Made,
+    choosing: Choosing,
+    recompute: bool,
+    dump_last: Option<Output>,
+    /// Passes through the layers after the prompt.
+    passes: usize,
     seconds_prefill: f64,
     /// Time of the tokens after the first.
     seconds_decode: f64,
 }
 
+/// What watches ids being made, and where they go.
+struct Made {
+    words: Option<Words>,
+    interrupted: Arc<AtomicBool>,
+    count: usize,
+    stop_ids: Vec<u32>,
+    stream: bool,
+    whole: bool,
+    told: bool,
+    text: Utf8Stream,
+    dump: Option<Output>,
+    teacher: Option<Teacher>,
+    /// The prompt, while it is compared with what was predicted.
+    prompt: Vec<u32>,
+    made: usize,
+    stopped_at: Option<u32>,
+    /// Why a result cannot be written. The run stops then.
+    failed: Option<Exit>,
+}
+
+impl Watch for Made {
+    fn read(&mut self, _done: usize, _of: usize) {}
+
+    fn between(&mut self, _network: &mut Network) {}
+
+    /// A signal stops it here, unless the state is to be kept: then the pass is finished first.
+    fn stop(&mut self, within_pass: bool) -> bool {
+        if self.failed.is_some() {
+            return true;
+        }
+        let interrupted = self.interrupted.load(Ordering::Relaxed);
+        if interrupted && within_pass && self.whole {
+            if !self.told {
+                eprintln!("k3: finishing the step in flight, then saving; once more ends at once");
+            }
+            self.told = true;
+            return false;
+        }
+        interrupted
+    }
+
+    fn more(&self) -> bool {
+        self.made + 1 < self.count
+    }
+
+    fn wants_all(&self) -> bool {
+        self.dump.is_some() || self.teacher.is_some()
+    }
+
+    fn predicted(&mut self, first: usize, logits: &Logits) {
+        if let Some(dump) = &mut self.dump
+            && self.failed.is_none()
+        {
+            self.failed = dump.write(&little_endian(logits.values())).err();
+        }
+        if let Some(teacher) = &mut self.teacher {
+            teacher.compare(first, logits, &self.prompt);
+        }
+    }
+
+    fn chosen(&mut self, id: u32) -> Result<bool, chat::Error> {
+        self.made += 1;
+        if self.stream {
+            let shown = match &self.words {
+                Some(words) => self.text.push(words.tokenizer.bytes(id)?),
+                None => format!("{}{id}", if self.made == 1 { "" } else { " " }),
+            };
+            show(&shown);
+        }
+        if self.stop_ids.contains(&id) {
+            self.stopped_at = Some(id);
+        }
+        Ok(self.stopped_at.is_some() || self.made == self.count)
+    }
+}
+
 impl Generation {
     /// Goes on from a state. `ids` are those that it has seen, and then those that are to be fed.
-    pub(super) fn new(
-        network: Network,
-        words: Option<Words>,
-        state: State,
-        ids: Vec<u32>,
-        interrupted: Arc<AtomicBool>,
-    ) -> Self {
+    pub(super) fn new(network: Network, state: State, ids: Vec<u32>, request: Request) -> Self {
+        let seen = ids[..state.positions()].to_vec();
+        let prompt = match request.teacher {
+            Some(_) => ids.clone(),
+            None => Vec::new(),
+        };
         Self {
             network,
-            state,
-            words,
-            interrupted,
+            fed: Fed::having_seen(state, seen, 0),
             prompt: ids.len(),
             full: ids,
-            stopped_at: None,
-            more: false,
-            whole: false,
-            teacher: None,
+            made: Made {
+                words: request.words,
+                interrupted: request.interrupted,
+                count: request.count,
+                stop_ids: request.stop_ids,
+                stream: request.stream,
+                whole: request.whole,
+                told: false,
+                text: Utf8Stream::default(),
+                dump: request.dump_all,
+                teacher: request.teacher,
+                prompt,
+                made: 0,
+                stopped_at: None,
+                failed: None,
+            },
+            choosing: request.choosing,
+            recompute: request.recompute,
+            dump_last: request.dump_last,
+            passes: 0,
             seconds_prefill: 0.0,
             seconds_decode: 0.0,
         }
@@ -80,125 +171,73 @@ impl Generation {
     ///
     /// # Errors
     /// Computing fails, a result cannot be written, or a signal came.
-    pub(super) fn go(&mut self, mut request: Request) -> anyhow::Result<()> {
-        (self.whole, self.teacher) = (request.whole, request.teacher.take());
-        let mut text = Utf8Stream::default();
-        let (stream, count) = (request.stream, request.count);
-        let made = self.make(request, &mut text);
-        if stream && count > 0 {
-            show(&(text.finish() + "\n"));
+    pub(super) fn go(&mut self) -> anyhow::Result<()> {
+        let made = self.make();
+        if self.made.stream && self.made.count > 0 {
+            let rest = self.made.text.finish();
+            show(&(rest + "\n"));
         }
         // A trace is kept as far as it came; what ended the run first says more.
         let recorded = self.network.end_record().map_err(Into::into);
         made.and(recorded)
     }
 
-    fn make(&mut self, request: Request, text: &mut Utf8Stream) -> anyhow::Result<()> {
-        let Request {
-            count,
-            mut sampler,
-            stop_ids,
-            recompute,
-            stream,
-            dump_last,
-            dump_all,
-            ..
-        } = request;
+    fn make(&mut self) -> anyhow::Result<()> {
         let started = Instant::now();
-        self.more = count > 1;
-        let mut logits = self.prefill(dump_all)?;
+        let logits = self.read();
+        if let Some(failed) = self.made.failed.take() {
+            return Err(failed.into());
+        }
+        let logits = logits?;
         self.seconds_prefill = started.elapsed().as_secs_f64();
-        if let (Some(mut dump), Some(row)) = (dump_last, logits.last()) {
+        self.made.dump.take().map_or(Ok(()), Output::finish)?;
+        if let (Some(mut dump), Some(row)) = (self.dump_last.take(), logits.last()) {
             dump.write(&little_endian(row))?;
             dump.finish()?;
         }
-        let decoding = Instant::now();
-        for made in 0..count {
-            if made > 0 {
-                self.more = made + 1 < count;
-                logits = match recompute {
-                    true => {
-                        self.state = self.network.new_state(self.state.capacity())?;
-                        self.feed_all(Want::Last, None)?
-                    }
-                    false => self.feed_all(Want::Last, None)?,
-                };
-                self.seconds_decode = decoding.elapsed().as_secs_f64();
-            }
-            let Some(row) = logits.last() else {
-                break;
-            };
-            let id = sampler.next(row)?;
-            self.full.push(id);
-            if stream {
-                let shown = match &self.words {
-                    Some(words) => text.push(words.tokenizer.bytes(id)?),
-                    None => format!("{}{id}", if made == 0 { "" } else { " " }),
-                };
-                show(&shown);
-            }
-            if stop_ids.contains(&id) {
-                self.stopped_at = Some(id);
-                break;
-            }
+        if self.made.count == 0 {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    fn prefill(&mut self, dump_all: Option<Output>) -> anyhow::Result<Logits> {
-        let want = match dump_all.is_some() || self.teacher.is_some() {
-            true => Want::All,
-            false => Want::Last,
+        let (decoding, before) = (Instant::now(), self.fed.passes());
+        let halted = match self.recompute {
+            true => self.recompute(logits),
+            false => generate::speak(
+                &mut self.network,
+                &mut self.fed,
+                logits,
+                &mut self.full,
+                &mut self.choosing,
+                &mut self.made,
+            )
+            .map_err(Into::into),
         };
-        let mut dump = dump_all;
-        let logits = self.feed_all(want, dump.as_mut())?;
-        dump.map_or(Ok(()), Output::finish)?;
-        Ok(logits)
+        self.seconds_decode = decoding.elapsed().as_secs_f64();
+        self.passes = self.fed.passes() - before;
+        match halted? {
+            Halt::Stopped => Err(Exit::Interrupted.into()),
+            Halt::Done | Halt::Full => Ok(()),
+        }
     }
 
-    /// Feeds what the state has not seen, in chunks, and gives the last chunk's logits; those of every position go to
-    /// `dump`, and are compared, as they come.
-    fn feed_all(&mut self, want: Want, mut dump: Option<&mut Output>) -> anyhow::Result<Logits> {
-        let mut logits = Logits::default();
-        let unseen = self.full[self.state.positions()..].to_vec();
-        let mut left = unseen.chunks(PREFILL_CHUNK).peekable();
-        while let Some(chunk) = left.next() {
-            let inner = want == Want::Last && left.peek().is_some();
-            self.network.expect_more(self.more || left.peek().is_some());
-            let first = self.state.positions();
-            logits = self.feed(chunk, if inner { Want::Nothing } else { want })?;
-            if let Some(dump) = &mut dump {
-                dump.write(&little_endian(logits.values()))?;
-            }
-            if let (Want::All, Some(teacher)) = (want, &mut self.teacher) {
-                teacher.compare(first, &logits, &self.full);
-            }
-        }
-        Ok(logits)
+    /// Feeds what was not seen of all ids; the last one's logits.
+    fn read(&mut self) -> anyhow::Result<Logits> {
+        let (network, fed) = (&mut self.network, &mut self.fed);
+        generate::read(network, fed, &self.full, false, &mut self.made)?
+            .ok_or_else(|| Exit::Interrupted.into())
     }
 
-    /// One chunk through the network. A signal is looked for before it and between layers; there the pass is left, or
-    /// finished first if the state is to be kept.
-    fn feed(&mut self, ids: &[u32], want: Want) -> anyhow::Result<Logits> {
-        let interrupted = Arc::clone(&self.interrupted);
-        let interrupted = || interrupted.load(Ordering::Relaxed);
-        if interrupted() {
-            return Err(Exit::Interrupted.into());
+    /// Makes tokens from nothing each.
+    fn recompute(&mut self, mut logits: Logits) -> anyhow::Result<Halt> {
+        while let Some(row) = logits.last() {
+            let id = self.choosing.sampler.next(row)?;
+            self.full.push(id);
+            if self.made.chosen(id)? {
+                break;
+            }
+            self.fed.restart(&self.network)?;
+            logits = self.read()?;
         }
-        let mut pass = self.network.begin(&mut self.state, ids, want)?;
-        let mut told = false;
-        loop {
-            if interrupted() && !self.whole {
-                return Err(Exit::Interrupted.into());
-            }
-            if interrupted() && !told {
-                eprintln!("k3: finishing the step in flight, then saving; once more ends at once");
-                told = true;
-            }
-            if self.network.advance(&mut pass, &mut self.state)? {
-                return Ok(self.network.finish(pass, &mut self.state)?);
-            }
-        }
+        Ok(Halt::Done)
     }
 
     /// Saves the state with all ids: the last one made is not fed yet, and will be when it is loaded.
@@ -206,27 +245,32 @@ impl Generation {
     /// # Errors
     /// It is torn, or cannot be written.
     pub(super) fn save(&self, key: &ModelKey, writer: StateWriter) -> Result<u64, StateFileError> {
-        writer.save(key, &self.state, &self.full)
+        writer.save(key, self.fed.state(), &self.full)
     }
 
     /// What teacher forcing gave, if it was asked for.
     pub(super) fn teacher(&self) -> Option<&Teacher> {
-        self.teacher.as_ref()
+        self.made.teacher.as_ref()
     }
 
     /// One line about the run on standard error.
     pub(super) fn summary(&self) {
         eprintln!(
-            "k3: {} prompt ids in {:.3} s, {} generated{}",
+            "k3: {} prompt ids in {:.3} s, {} generated{}{}",
             self.prompt,
             self.seconds_prefill,
             self.generated().len(),
+            // One comes out of the prompt's own pass.
+            match self.generated().len().saturating_sub(1) {
+                made if made > self.passes => format!(" ({} passes after the prompt)", self.passes),
+                _ => String::new(),
+            },
             match self.seconds_per_token() {
                 0.0 => String::new(),
                 seconds => format!(", {seconds:.3} s a token"),
             }
         );
-        if let Some(teacher) = &self.teacher {
+        if let Some(teacher) = &self.made.teacher {
             teacher.summary(self.seconds_prefill);
         }
     }
@@ -245,13 +289,19 @@ impl Generation {
 
     /// The generated text, where there is a tokenizer.
     pub(super) fn text(&self) -> Option<String> {
-        self.words
+        self.made
+            .words
             .as_ref()
             .and_then(|words| words.tokenizer.decode(self.generated()).ok())
     }
 
     pub(super) fn stopped_at(&self) -> Option<u32> {
-        self.stopped_at
+        self.made.stopped_at
+    }
+
+    /// Passes through the layers after the prompt: with guesses fewer than tokens.
+    pub(super) fn passes(&self) -> usize {
+        self.passes
     }
 
     pub(super) fn seconds_prefill(&self) -> f64 {

@@ -16,6 +16,7 @@ use super::output::Output;
 use super::plan_report::{self, RateArgs};
 use super::teacher::Teacher;
 use super::{Exit, SamplingArgs, ids, machine, open};
+use crate::chat::generate::Choosing;
 use crate::chat::{Sampler, Words};
 use crate::checkpoint::{Checkpoint, Config};
 use crate::kernels::Isa;
@@ -163,16 +164,14 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
         network.record(trace);
     }
     let seconds_load = started.elapsed().as_secs_f64();
-    let mut generation = Generation::new(
-        network,
-        checked.words,
-        checked.state,
-        checked.ids,
-        interrupt()?,
-    );
-    let mut ended = generation.go(Request {
+    let request = Request {
+        words: checked.words,
+        interrupted: interrupt()?,
         count: checked.count,
-        sampler,
+        choosing: Choosing {
+            sampler,
+            guesses: arguments.spec,
+        },
         stop_ids: checked.stop_ids,
         recompute: arguments.recompute,
         // Standard output belongs to the JSON object if that goes there.
@@ -182,7 +181,9 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
         dump_all: checked.dump_all,
         teacher: arguments.tf_check.then(Teacher::default),
         whole: checked.save.is_some(),
-    });
+    };
+    let mut generation = Generation::new(network, checked.state, checked.ids, request);
+    let mut ended = generation.go();
     generation.summary();
     if let Some(writer) = checked.save {
         match generation.save(&checked.key, writer) {
@@ -209,6 +210,7 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
             "generated_text": generation.text().map_or(Value::Null, Value::from),
             "stopped_at": generation.stopped_at(),
             "layers": layers,
+            "passes": generation.passes(),
             "expert_drops": experts.drops,
             "seconds_prefill": generation.seconds_prefill(),
             "seconds_per_token": generation.seconds_per_token(),

@@ -137,6 +137,8 @@ pub enum Event {
     Refused(String),
     /// Something went wrong that does not end the thread (a history that could not be saved).
     Warning(String),
+    /// Something worth knowing that is nobody's fault (a state that was found again).
+    Note(String),
     /// The thread has ended: asked to, or for this reason. The last event.
     Stopped(Option<String>),
 }

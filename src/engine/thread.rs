@@ -85,6 +85,7 @@ impl Engine {
 
     fn listen(&mut self, model: ModelFacts) -> Result<(), Gone> {
         let (messages, unanswered) = self.unanswered();
+        self.session.recall();
         self.telemetry.set(|t| t.activity = Activity::Idle);
         self.snapshot();
         self.tell(Event::Ready {
@@ -132,6 +133,7 @@ impl Engine {
         if let Err(error) = loaded {
             return Ok(Err(error));
         }
+        self.session.recall();
         self.snapshot();
         let (messages, unanswered) = self.unanswered();
         self.tell(Event::Loaded {
@@ -257,6 +259,8 @@ impl Engine {
 
     /// Answers the last message, which says `user`; or goes on with the last answer.
     fn turn(&mut self, user: Option<String>) -> Result<(), Gone> {
+        self.session.recall();
+        self.tell_notes()?;
         let prompt_tokens = self.session.unread();
         self.tell(match user {
             Some(user) => Event::TurnStarted {
@@ -290,10 +294,10 @@ impl Engine {
     }
 
     fn tell_notes(&mut self) -> Result<(), Gone> {
-        let notes = self.session.take_notes();
-        notes
-            .into_iter()
-            .try_for_each(|note| self.tell(Event::Warning(note)))
+        let warnings = self.session.take_warnings().into_iter();
+        let notes = self.session.take_notes().into_iter();
+        let mut events = warnings.map(Event::Warning).chain(notes.map(Event::Note));
+        events.try_for_each(|event| self.tell(event))
     }
 
     fn refuse(&self, why: &str) -> Result<(), Gone> {

@@ -57,6 +57,18 @@ pub struct Layer {
     feed_forward_residual: Residual,
 }
 
+/// A chunk of tokens between two layers.
+#[derive(Clone, Debug, Default)]
+pub struct Flow {
+    /// The residual stream, [tokens][hidden].
+    pub stream: Vec<f32>,
+    /// Its snapshots at block borders, oldest first; they live within a pass only.
+    pub blocks: Vec<Vec<f32>>,
+    /// What the recurrent layers took in, one after the other, if it is not known yet how many of the tokens stand. Their
+    /// states are not moved then, see [`Kda::forward`].
+    pub draft: Option<Vec<KdaInputs>>,
+}
+
 impl LayerStages {
     /// Appends a layer's matrices to the walk, in order of use.
     pub fn plan(walk: &mut Walk, config: &Config, layer: usize) -> Self {
@@ -112,10 +124,8 @@ impl Layer {
         })
     }
 
-    /// Moves the residual stream, [tokens][hidden], through the layer. `blocks` are the snapshots of the stream at
-    /// earlier block borders, oldest first; at a border one is added, and the stream starts anew from the attention's
-    /// output. Gives the experts that each token chose, best first; nothing of a dense layer. With a `draft` a recurrent
-    /// state is not moved, see [`Kda::forward`].
+    /// Moves a chunk of tokens through the layer. At a block border a snapshot of the stream is added, and the stream starts
+    /// anew from the attention's output. Gives the experts that each token chose, best first; nothing of a dense layer.
     ///
     /// # Errors
     /// Trunk or experts fail; the state is torn then.
@@ -125,10 +135,13 @@ impl Layer {
         sources: &mut Sources<'_>,
         config: &Config,
         state: &mut LayerState,
-        blocks: &mut Vec<Vec<f32>>,
-        stream: &mut Vec<f32>,
-        draft: Option<&mut Vec<KdaInputs>>,
+        flow: &mut Flow,
     ) -> Result<Vec<Vec<Choice>>, Error> {
+        let Flow {
+            stream,
+            blocks,
+            draft,
+        } = flow;
         let mut x = match blocks.is_empty() {
             true => stream.clone(),
             false => self.attention_residual.mix(compute, blocks, stream),
@@ -141,7 +154,7 @@ impl Layer {
         x = norm_rows(compute, &x, &self.input_norm, config.norm_eps);
         let attended = match (&self.attention, state) {
             (Attend::Kda(kda), LayerState::Kda(state)) => {
-                kda.forward(compute, sources, state, &x, draft)?
+                kda.forward(compute, sources, state, &x, draft.as_mut())?
             }
             (Attend::Mla(mla), LayerState::Mla(cache)) => {
                 mla.forward(compute, sources, cache, &x)?

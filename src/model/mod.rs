@@ -24,7 +24,7 @@ pub use compute::{Compute, Sources};
 pub use dense::{Dense, DenseStages};
 pub use error::Error;
 pub use kda::{Kda, KdaInputs, KdaStages};
-pub use layer::{Attend, FeedForward, Layer, LayerStages};
+pub use layer::{Attend, FeedForward, Flow, Layer, LayerStages};
 pub use mla::{Mla, MlaStages};
 pub use moe::{Moe, MoeStages, Routed};
 pub use network::{Draft, Logits, Network, PREFILL_CHUNK, Pass, Want};

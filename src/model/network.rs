@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use super::kda::KdaInputs;
 use super::residual::{norm_rows, vector};
-use super::{Blueprint, Compute, Error, Layer, LayerState, ModelKey, Residual, Sources, State};
+use super::{
+    Blueprint, Compute, Error, Flow, Layer, LayerState, ModelKey, Residual, Sources, State,
+};
 use crate::checkpoint::config::Config;
 use crate::checkpoint::{Checkpoint, names};
 use crate::stream::{
@@ -59,12 +61,7 @@ pub struct Pass {
     want: Want,
     /// Layers that are through.
     layer: usize,
-    /// The residual stream, [tokens][hidden].
-    stream: Vec<f32>,
-    /// Its snapshots at block borders; they live within a pass only.
-    blocks: Vec<Vec<f32>>,
-    /// What the recurrent layers took in, if it is not known yet how many of the tokens stand.
-    draft: Option<Vec<KdaInputs>>,
+    flow: Flow,
     clock: Clock,
 }
 
@@ -89,7 +86,7 @@ impl Pass {
 
     /// The residual stream as it is now, [tokens][hidden].
     pub fn stream(&self) -> &[f32] {
-        &self.stream
+        &self.flow.stream
     }
 }
 
@@ -429,9 +426,10 @@ impl Network {
             tokens: ids.len(),
             want,
             layer: 0,
-            stream,
-            blocks: Vec::new(),
-            draft: None,
+            flow: Flow {
+                stream,
+                ..Flow::default()
+            },
             clock,
         })
     }
@@ -442,11 +440,9 @@ impl Network {
     /// # Errors
     /// As [`Self::begin`].
     pub fn begin_draft(&mut self, state: &mut State, ids: &[u32]) -> Result<Pass, Error> {
-        let pass = self.begin(state, ids, Want::All)?;
-        Ok(Pass {
-            draft: Some(Vec::new()),
-            ..pass
-        })
+        let mut pass = self.begin(state, ids, Want::All)?;
+        pass.flow.draft = Some(Vec::new());
+        Ok(pass)
     }
 
     /// Moves a pass through its next layer; true when all are through.
@@ -478,17 +474,8 @@ impl Network {
             experts: experts.as_mut(),
         };
         pass.clock.work(Instant::now(), meters);
-        let choices = compute.run(|| {
-            layer.forward(
-                compute,
-                &mut sources,
-                config,
-                state,
-                &mut pass.blocks,
-                &mut pass.stream,
-                pass.draft.as_mut(),
-            )
-        })?;
+        let choices =
+            compute.run(|| layer.forward(compute, &mut sources, config, state, &mut pass.flow))?;
         if let Some(trace) = trace {
             for choices in choices {
                 let experts: Vec<usize> = choices.iter().map(|c| c.expert).collect();
@@ -536,7 +523,7 @@ impl Network {
         let mut values = vec![0.0; wanted * vocab];
         if wanted > 0 {
             let hidden = self.config.hidden;
-            for rows in pass.blocks.iter_mut().chain([&mut pass.stream]) {
+            for rows in pass.flow.blocks.iter_mut().chain([&mut pass.flow.stream]) {
                 rows.drain(..skipped * hidden);
             }
             let Self {
@@ -549,7 +536,7 @@ impl Network {
                 ..
             } = self;
             compute.run(|| {
-                let mixed = output_residual.mix(compute, &pass.blocks, &pass.stream);
+                let mixed = output_residual.mix(compute, &pass.flow.blocks, &pass.flow.stream);
                 let x = norm_rows(compute, &mixed, final_norm, config.norm_eps);
                 compute.products(trunk.as_mut(), *head, hidden, &x, &mut [&mut values])
             })?;
@@ -565,7 +552,7 @@ impl Network {
         self.meters.pass_ends(token);
         let draft = Draft {
             tokens: pass.tokens,
-            inputs: pass.draft,
+            inputs: pass.flow.draft,
         };
         Ok((Logits { vocab, values }, draft))
     }

@@ -308,7 +308,11 @@ fn spelled(tag: &Tag) -> String {
     marker.name().to_owned() + &String::from_utf8_lossy(&tag.name)
 }
 
-fn say(channel: Channel, text: String, events: &mut Vec<Event>) {
+/// Tells text. A NUL, which no history can hold, is shown like a byte that is no character.
+fn say(channel: Channel, mut text: String, events: &mut Vec<Event>) {
+    if text.contains('\0') {
+        text = text.replace('\0', "\u{fffd}");
+    }
     if !text.is_empty() {
         events.push(Event::Text(channel, text));
     }

@@ -6,7 +6,7 @@ use k3::checkpoint::Config;
 use k3::checkpoint::config::{Attention, KdaShape, MlaShape, MoeShape, Situ};
 use k3::kernels::Isa;
 use k3::model::{
-    Compute, Dense, DenseStages, Kda, KdaStages, KdaState, LatentCache, Layer, LayerStages,
+    Compute, Dense, DenseStages, Flow, Kda, KdaStages, KdaState, LatentCache, Layer, LayerStages,
     LayerState, Mla, MlaStages, Moe, MoeStages, Residual, Routed, Sources,
 };
 use k3::stream::{PassPlan, Trunk, Walk};
@@ -110,8 +110,8 @@ impl Alone {
         )
     }
 
-    /// The whole layer; `blocks` and `stream` as [`Layer::forward`] has them.
-    pub fn layer(&self, state: &mut LayerState, blocks: &mut Vec<Vec<f32>>, stream: &mut Vec<f32>) {
+    /// The whole layer, as [`Layer::forward`].
+    pub fn layer(&self, state: &mut LayerState, flow: &mut Flow) {
         let mut walk = Walk::default();
         let stages = LayerStages::plan(&mut walk, &self.config, self.layer);
         self.run(
@@ -119,7 +119,7 @@ impl Alone {
             |trunk| Layer::load(stages, &self.config, self.layer, trunk).unwrap(),
             |layer, sources| {
                 let (compute, config) = (&self.compute, &self.config);
-                layer.forward(compute, sources, config, state, blocks, stream, None)
+                layer.forward(compute, sources, config, state, flow)
             },
         )
         .unwrap();

@@ -128,6 +128,7 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
                 state.hint = Some(why);
             }
         }
+        Event::Note(note) => state.response.push(Kind::Notice, note),
         Event::Warning(warning) => state.response.push(Kind::Alarm, warning),
         Event::Stopped(None) if state.closing => return vec![Effect::Exit(Outcome::Done)],
         Event::Stopped(reason) => {
