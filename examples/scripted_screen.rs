@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, never};
+use k3::chat::Sampling;
 use k3::engine::telemetry::{ExpertFigures, SlotState};
 use k3::engine::{
     Activity, Command, EVENT_CAPACITY, Ended, Event, Handle, ModelFacts, TelemetryCell, TurnFacts,
@@ -74,6 +75,8 @@ impl Engine {
             messages: Vec::new(),
             effort: self.effort,
             open: None,
+            sampling: Sampling::Greedy,
+            history: None,
         });
         self.telemetry.set(|t| {
             t.activity = Activity::Idle;
@@ -118,7 +121,8 @@ impl Engine {
             | Command::Regenerate
             | Command::Undo
             | Command::System(_)
-            | Command::Sampling(_) => self.say(Event::Refused("not in the script".to_owned())),
+            | Command::Load(_) => self.say(Event::Refused("not in the script".to_owned())),
+            Command::Sampling(sampling) => self.say(Event::SamplingIs(sampling)),
             Command::Preset(preset) => self.say(Event::Planned {
                 preset,
                 total_bytes: 1_234_000_000,

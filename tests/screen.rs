@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use k3::chat::{Kept, Sampling};
 use k3::engine::telemetry::{ExpertFigures, LayerFigures, SlotState, Split, TrunkBytes, Waits};
 use k3::engine::{Activity, Ended, Event, ModelFacts, Rates, Telemetry, TurnFacts};
 use k3::text::{Channel, Effort, Message as Said};
@@ -15,7 +16,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::{Color, Modifier};
 
-const SIZES: [(u16, u16); 5] = [(80, 24), (200, 60), (60, 20), (40, 10), (39, 9)];
+const SIZES: [(u16, u16); 6] = [(80, 24), (120, 40), (200, 60), (60, 20), (40, 10), (39, 9)];
 
 fn draw(state: &State) -> Terminal<TestBackend> {
     let (width, height) = state.size;
@@ -78,6 +79,8 @@ fn ready(demo: bool, messages: Vec<Said>) -> Event {
         messages,
         effort: Some(Effort::Max),
         open: None,
+        sampling: Sampling::Greedy,
+        history: None,
     }
 }
 
@@ -156,14 +159,14 @@ fn busy_telemetry() -> Telemetry {
 
 /// First start: the demo model, nothing said yet.
 fn first_start(size: (u16, u16)) -> State {
-    let mut state = State::new(size, Theme::Ansi);
+    let mut state = State::new(size, Theme::Auto);
     tell(&mut state, ready(true, Vec::new()));
     state
 }
 
 /// In the middle of an answer, the clock at 75 seconds.
 fn answering(size: (u16, u16)) -> State {
-    let mut state = State::new(size, Theme::Ansi);
+    let mut state = State::new(size, Theme::Auto);
     tell(&mut state, ready(false, Vec::new()));
     let question = "Why is the trunk read once for every token?";
     enter(&mut state, question);
@@ -218,7 +221,7 @@ fn dropped(size: (u16, u16)) -> State {
 
 /// A history with much of what is hard to draw.
 fn world(size: (u16, u16)) -> State {
-    let mut state = State::new(size, Theme::Ansi);
+    let mut state = State::new(size, Theme::Auto);
     let history = vec![
         Said::user("你好，世界！ and 👩‍🚀 and café"),
         Said::assistant(
@@ -255,6 +258,215 @@ fn a_dropped_expert_looks() {
 #[test]
 fn wide_and_hidden_characters_look() {
     snapshots("world", world);
+}
+
+/// What is drawn, and below it a letter for the look of every cell.
+fn looks(state: &State) -> String {
+    let terminal = draw(state);
+    let buffer = terminal.backend().buffer();
+    let mut legend: Vec<(Color, Modifier)> = Vec::new();
+    let mut rows = String::new();
+    for row in buffer.area.rows() {
+        let mut line = String::new();
+        for cell in row.columns() {
+            let cell = &buffer[(cell.x, cell.y)];
+            let look = (cell.fg, cell.modifier);
+            let plain = look == (Color::Reset, Modifier::empty());
+            let index = legend
+                .iter()
+                .position(|known| *known == look)
+                .unwrap_or_else(|| {
+                    if !plain {
+                        legend.push(look);
+                    }
+                    legend.len().saturating_sub(1)
+                });
+            line.push(if plain {
+                ' '
+            } else {
+                char::from(b'a' + index as u8)
+            });
+        }
+        rows.push_str(line.trim_end());
+        rows.push('\n');
+    }
+    let named = legend.iter().enumerate();
+    let legend: Vec<String> = named
+        .map(|(index, (colour, modifier))| {
+            format!("{} {colour} {modifier:?}", char::from(b'a' + index as u8))
+        })
+        .collect();
+    format!("{rows}\n{}", legend.join("\n"))
+}
+
+#[test]
+fn every_theme_looks() {
+    for theme in Theme::ALL {
+        for (name, make) in [
+            ("markdown", markdown as fn((u16, u16)) -> State),
+            ("dropped", dropped),
+        ] {
+            let mut state = make((80, 24));
+            state.theme = theme;
+            insta::assert_snapshot!(format!("theme_{}_{name}", theme.name()), looks(&state));
+        }
+    }
+}
+
+/// An answer with every kind of block, finished.
+fn markdown(size: (u16, u16)) -> State {
+    let mut state = State::new(size, Theme::Auto);
+    tell(&mut state, ready(false, Vec::new()));
+    enter(&mut state, "Compare them.");
+    tell(
+        &mut state,
+        Event::TurnStarted {
+            user: "Compare them.".to_owned(),
+            prompt_tokens: 5,
+        },
+    );
+    let answer = "# Ring and pins\n\nThe **ring** streams, *pins* stay; see `stream::ring`.\n\n| part | bytes | 意味 |\n|---|--:|---|\n| ring | 134 MB | 流れ |\n| pins | 28 GB | 留まる |\n\n1. read\n2. compute\n   - one slot\n   - the others\n\n> A pinned byte saves a byte.\n\n```rust\nlet slots = 4;\n```\n\n---\nMore [here](https://example.org).";
+    for word in answer.split_inclusive(' ') {
+        tell(&mut state, delta(Channel::Response, word));
+    }
+    tell(
+        &mut state,
+        Event::TurnEnded(TurnFacts {
+            response_tokens: 40,
+            seconds_decode: 3.0,
+            ..TurnFacts::nothing(Ended::Finished)
+        }),
+    );
+    state
+}
+
+#[test]
+fn markdown_looks() {
+    snapshots("markdown", markdown);
+    snapshots("markdown_alone", |size| {
+        let mut state = markdown(size);
+        press(&mut state, KeyCode::F(3));
+        state
+    });
+    snapshots("markdown_raw", |size| {
+        let mut state = markdown(size);
+        press(&mut state, KeyCode::F(5));
+        state
+    });
+}
+
+#[test]
+fn thinking_and_a_stopped_answer_look() {
+    let thinking = |size| {
+        let mut state = State::new(size, Theme::Auto);
+        tell(&mut state, ready(false, Vec::new()));
+        enter(&mut state, "Why?");
+        tell(
+            &mut state,
+            Event::TurnStarted {
+                user: "Why?".to_owned(),
+                prompt_tokens: 24,
+            },
+        );
+        update(&mut state, Message::Now(Duration::from_secs(30)));
+        for word in "They ask why. There may be a reason. "
+            .repeat(8)
+            .split_inclusive(' ')
+        {
+            tell(&mut state, delta(Channel::Think, word));
+        }
+        update(&mut state, Message::Now(Duration::from_secs(90)));
+        update(&mut state, Message::Telemetry(Box::new(busy_telemetry())));
+        state
+    };
+    snapshots("thinking", thinking);
+    for (name, presses) in [("think_all", 1), ("think_line", 2)] {
+        let mut state = thinking((80, 24));
+        for _ in 0..presses {
+            press(&mut state, KeyCode::F(2));
+        }
+        insta::assert_snapshot!(name, text(&state));
+    }
+    snapshots("cancelled", |size| {
+        let mut state = answering(size);
+        enter(&mut state, "And then?");
+        press(&mut state, KeyCode::Esc);
+        tell(
+            &mut state,
+            Event::TurnEnded(TurnFacts {
+                think_tokens: 15,
+                response_tokens: 17,
+                seconds_prefill: 30.0,
+                seconds_decode: 45.0,
+                ..TurnFacts::nothing(Ended::Cancelled)
+            }),
+        );
+        state
+    });
+}
+
+#[test]
+fn sessions_search_figures_and_telemetry_look() {
+    snapshots("sessions", |size| {
+        let mut state = first_start(size);
+        let kept = |title: &str, day| Kept {
+            path: title.into(),
+            title: title.to_owned(),
+            when: format!("2026-11-{day}T20:15:00Z"),
+            messages: 12,
+        };
+        update(
+            &mut state,
+            Message::Sessions(vec![kept("Rings and pins", 29), kept("你好，世界", 28)]),
+        );
+        press(&mut state, KeyCode::Down);
+        state
+    });
+    snapshots("search", |size| {
+        let mut state = markdown(size);
+        enter(&mut state, "/search ring");
+        state
+    });
+    snapshots("stats", |size| {
+        let mut state = markdown(size);
+        enter(&mut state, "/stats");
+        state
+    });
+    snapshots("telemetry_alone", |size| {
+        let mut state = answering(size);
+        press(&mut state, KeyCode::F(4));
+        state
+    });
+    snapshots("cost", |size| {
+        let mut state = markdown(size);
+        tell(
+            &mut state,
+            Event::TurnEnded(TurnFacts {
+                fed: 10,
+                seconds_prefill: 30.0,
+                ..TurnFacts::nothing(Ended::Finished)
+            }),
+        );
+        for c in "Tell me more about the ring.".chars() {
+            press(&mut state, KeyCode::Char(c));
+        }
+        state
+    });
+}
+
+#[test]
+fn what_is_looked_for_stands_out() {
+    let mut state = markdown((80, 40));
+    enter(&mut state, "/search RING");
+    let terminal = draw(&state);
+    let buffer = terminal.backend().buffer();
+    let marked: String = buffer
+        .content()
+        .iter()
+        .filter(|cell| cell.modifier.contains(Modifier::REVERSED))
+        .map(|cell| cell.symbol())
+        .collect();
+    assert_eq!(marked.to_lowercase().matches("ring").count(), 4, "{marked}");
 }
 
 #[test]
@@ -312,7 +524,7 @@ fn the_four_facts_are_always_named() {
     ];
     for size in [(80, 24), (100, 30), (120, 40), (200, 60), (250, 80)] {
         for state in [
-            State::new(size, Theme::Ansi),
+            State::new(size, Theme::Auto),
             first_start(size),
             answering(size),
             dropped(size),
@@ -322,7 +534,7 @@ fn the_four_facts_are_always_named() {
                 assert!(text.contains(fact), "{fact} at {size:?}:\n{text}");
             }
         }
-        let unknown = text(&State::new(size, Theme::Ansi));
+        let unknown = text(&State::new(size, Theme::Auto));
         let dashes = unknown.matches('–').count();
         assert!(dashes >= 4, "what is not known is a dash:\n{unknown}");
     }
@@ -393,14 +605,14 @@ fn a_wide_screen_shows_every_figure() {
 
 #[test]
 fn drops_stand_out_with_and_without_colour() {
-    for theme in [Theme::Ansi, Theme::Mono] {
+    for theme in [Theme::Auto, Theme::Mono] {
         let mut state = dropped((80, 24));
         state.theme = theme;
         let terminal = draw(&state);
         let buffer = terminal.backend().buffer();
         let bar = &buffer[(0, 0)];
         assert!(bar.modifier.contains(Modifier::REVERSED | Modifier::BOLD));
-        assert_eq!(bar.fg == Color::Red, theme == Theme::Ansi);
+        assert_eq!(bar.fg == Color::Red, theme == Theme::Auto);
         assert!(text(&state).starts_with(" !! 1 expert could not be read"));
     }
 }
@@ -438,7 +650,7 @@ proptest! {
         width in 1_u16..=250, height in 1_u16..=80, think: String, said: String, draft: String, drops in 0_u64..3,
         help: bool,
     ) {
-        let mut state = State::new((width, height), Theme::Ansi);
+        let mut state = State::new((width, height), Theme::Auto);
         tell(&mut state, ready(true, vec![Said::user(said.clone())]));
         tell(&mut state, delta(Channel::Think, &think));
         tell(&mut state, delta(Channel::Response, &said));
@@ -463,7 +675,7 @@ fn the_documentation_lists_every_command_and_key() {
     let text = include_str!("../docs/screen.md");
     for command in k3::tui::commands::TABLE {
         let usage = command.usage().replace('|', "\\|");
-        let row = format!("| `{usage}` | {} |", command.help);
+        let row = format!("| `{usage}` | {} |", command.explained());
         assert!(text.contains(&row), "{row}");
     }
     for binding in k3::tui::keys::TABLE {

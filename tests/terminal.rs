@@ -47,6 +47,8 @@ fn scripted() -> &'static Path {
 /// What the terminal shows, and whether it shows something new.
 struct Shown {
     parser: Mutex<vt100::Parser>,
+    /// All bytes that came.
+    bytes: Mutex<Vec<u8>>,
     news: Condvar,
 }
 
@@ -64,11 +66,20 @@ struct Session {
     id: Pid,
     shown: Arc<Shown>,
     before: String,
-    _home: tempfile::TempDir,
+    home: tempfile::TempDir,
 }
 
 impl Session {
-    fn start(program: &Path, arguments: &[&str], (columns, rows): (u16, u16)) -> Self {
+    fn start(program: &Path, arguments: &[&str], size: (u16, u16)) -> Self {
+        Self::start_with(program, arguments, size, &[])
+    }
+
+    fn start_with(
+        program: &Path,
+        arguments: &[&str],
+        (columns, rows): (u16, u16),
+        variables: &[(&str, &str)],
+    ) -> Self {
         let size = PtySize {
             rows,
             cols: columns,
@@ -86,10 +97,15 @@ impl Session {
         for folder in ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
             command.env(folder, home.path());
         }
+        command.env_remove("TMUX");
+        for (name, value) in variables {
+            command.env(name, value);
+        }
         let child = pair.slave.spawn_command(command).unwrap();
         let id = i32::try_from(child.process_id().unwrap()).unwrap();
         let shown = Arc::new(Shown {
             parser: Mutex::new(vt100::Parser::new(cells(rows), cells(columns), 0)),
+            bytes: Mutex::new(Vec::new()),
             news: Condvar::new(),
         });
         let mut reader = pair.master.try_clone_reader().unwrap();
@@ -97,6 +113,7 @@ impl Session {
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(n @ 1..) = reader.read(&mut bytes) {
+                parsed.bytes.lock().unwrap().extend(&bytes[..n]);
                 parsed.parser.lock().unwrap().process(&bytes[..n]);
                 parsed.news.notify_all();
             }
@@ -109,8 +126,27 @@ impl Session {
             id: Pid::from_raw(id).unwrap(),
             shown,
             before,
-            _home: home,
+            home,
         }
+    }
+
+    /// The demo model, in a home of its own.
+    fn demo(arguments: &[&str]) -> Self {
+        let program = Path::new(env!("CARGO_BIN_EXE_k3-tui"));
+        let session = Self::start(program, &[&["--demo"], arguments].concat(), (80, 24));
+        session.wait_for("idle");
+        session
+    }
+
+    /// Whether these bytes were sent to the terminal.
+    fn sent(&self, bytes: &str) -> bool {
+        let all = self.shown.bytes.lock().unwrap();
+        all.windows(bytes.len())
+            .any(|window| window == bytes.as_bytes())
+    }
+
+    fn wait_for_bytes(&self, bytes: &str) {
+        self.wait(bytes, |_| self.sent(bytes));
     }
 
     fn scripted(pace: &str) -> Self {
@@ -366,4 +402,213 @@ fn without_a_terminal_it_is_refused_at_once() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("`k3 chat` works without one"), "{said}");
     assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn what_is_typed_while_the_model_is_busy_is_sent_afterwards() {
+    let mut session = Session::scripted("2");
+    session.send("hold\r");
+    session.wait_for("answering");
+    session.send("first\rsecond\r");
+    session.wait_for("2 queued");
+    // The last one back, and away again.
+    session.send("\x1b[A");
+    session.wait_for("1 queued");
+    session.wait_for("> second");
+    session.send("\x15\x1b");
+    session.wait_for("not sent yet");
+    session.send("\r");
+    session.wait_for("You wrote: first.");
+    session.send("/quit\r");
+    let (code, left) = session.end();
+    assert_eq!(code, 0);
+    assert!(
+        left.contains("k3-tui: 2 answers"),
+        "the summary stays: {left}"
+    );
+}
+
+#[test]
+fn an_editor_gets_the_terminal_and_the_message() {
+    // Not sed itself: what it wrote to the terminal would be seen.
+    let mut session = Session::start_with(
+        scripted(),
+        &["2"],
+        (80, 24),
+        &[("VISUAL", ""), ("EDITOR", "sed -i s/word/sentence/")],
+    );
+    session.wait_for("idle");
+    session.send("a word\x07");
+    session.wait_for("> a sentence");
+    session.send("\r");
+    session.wait_for("You wrote: a sentence.");
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn copying_asks_the_terminal_and_writes_a_file() {
+    let mut session = Session::scripted("2");
+    session.send("hi\r");
+    session.wait_for("of answer; first after");
+    session.send("/copy\r");
+    session.wait_for("The answer is copied");
+    // "You wrote: hi."
+    assert!(session.sent("\x1b]52;c;WW91IHdyb3RlOiBoaS4"));
+    session.send("/quit\r");
+    session.end();
+}
+
+#[test]
+fn a_whole_evening_on_the_demo_model() {
+    let mut session = Session::demo(&[]);
+    session.wait_for_bytes("\x1b]2;k3-tui: idle\x1b\\");
+    session.send("What is the ring?\r");
+    session.wait_for("# on: What is the ring?");
+    // Another plan, and a halt, in the middle of it.
+    session.send("/preset ultra\r");
+    session.send("/pause\r");
+    session.wait_for("halted");
+    session.send("/continue\r");
+    session.wait_for("of answer; first after");
+    session.send("/temp 0.5\r");
+    session.wait_for("temperature 0.5");
+    session.send("/system Be kind.\r");
+    session.wait_for("system message: Be kind.");
+    session.send("/rename Rings\r");
+    session.wait_for("is called Rings");
+    session.send("/fork\r");
+    session.wait_for("Going on from 3 messages.");
+    session.send("/sessions\r");
+    session.wait_for("Rings (copy)");
+    session.send("\x1b[B");
+    session.wait_for("▸");
+    session.send("\r");
+    session.wait_for("Going on from 3 messages.");
+    session.send("/stats\r");
+    session.wait_for("tokens of thinking");
+    session.send("q");
+    let file = session.home.path().join("out.md");
+    session.send(&format!("/export {}\r", file.display()));
+    session.wait_for("Written to");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("## You\n\nWhat is the ring?"), "{text}");
+    session.send("/quit\r");
+    let (code, left) = session.end();
+    assert_eq!(code, 0);
+    assert!(left.contains("--history"), "{left}");
+}
+
+#[test]
+fn conversations_are_kept_only_if_something_was_said() {
+    let folder = |session: &Session| session.home.path().join("k3-tui/conversations");
+    let mut session = Session::demo(&[]);
+    let kept = folder(&session);
+    assert_eq!(
+        std::fs::read_dir(&kept)
+            .unwrap()
+            .filter(|e| e
+                .as_ref()
+                .unwrap()
+                .path()
+                .extension()
+                .is_some_and(|e| e == "jsonl"))
+            .count(),
+        1
+    );
+    session.send("/quit\r");
+    // The folder lives as long as the session.
+    let home = std::mem::replace(&mut session.home, tempfile::tempdir().unwrap());
+    session.end();
+    assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 0);
+    drop(home);
+}
+
+#[test]
+fn settings_are_obeyed_and_flags_win() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("s.toml");
+    std::fs::write(
+        &file,
+        "effort = \"low\"\nkeep = false\nthink = \"line\"\ntitles = false\n",
+    )
+    .unwrap();
+    let name = file.to_str().unwrap();
+    let mut session = Session::demo(&["--settings", name]);
+    session.wait_for("effort low");
+    assert!(!session.home.path().join("k3-tui/conversations").exists());
+    assert!(!session.sent("\x1b]2;"));
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+    let mut session = Session::demo(&["--settings", name, "--thinking-effort", "high"]);
+    session.wait_for("effort high");
+    session.send("/quit\r");
+    session.end();
+    std::fs::write(&file, "efort = \"low\"\n").unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_k3-tui"))
+        .args(["--settings", name])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("s.toml") && said.contains("efort"), "{said}");
+}
+
+#[test]
+fn a_large_paste_is_taken_whole_at_once() {
+    let mut session = Session::scripted("2");
+    let text = "word ".repeat(20_000);
+    session.send(&format!("\x1b[200~{text}THE-LAST\x1b[201~"));
+    session.wait_for("THE-LAST");
+    session.send("\x15");
+    session.wait("an empty line", |screen| {
+        !screen.contents().contains("THE-LAST")
+    });
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn terminals_that_can_not_are_refused_or_waited_for() {
+    let dumb = Session::start_with(scripted(), &["2"], (80, 24), &[("TERM", "dumb")]);
+    let (code, left) = dumb.end();
+    assert_eq!(code, 2);
+    assert!(left.contains("k3 chat"), "{left}");
+    // Some terminals say 0x0 before they are laid out.
+    let mut session = Session::scripted("2");
+    let size = |columns, rows| PtySize {
+        rows,
+        cols: columns,
+        pixel_width: 0,
+        pixel_height: 0,
+    };
+    session.master.resize(size(0, 0)).unwrap();
+    session.send("x");
+    session.master.resize(size(80, 24)).unwrap();
+    session.send("y\x0c");
+    session.wait_for("> xy");
+    session.send("\x15\x15");
+    session.send("\x03\x03");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn line_by_line_says_the_same_facts() {
+    let home = tempfile::tempdir().unwrap();
+    let mut program = assert_cmd::Command::new(env!("CARGO_BIN_EXE_k3-tui"));
+    for folder in ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
+        program.env(folder, home.path());
+    }
+    let output = program
+        .args(["--demo", "--plain"])
+        .write_stdin("Hello, who are you?\n/exit\n")
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("demo model") && said.contains("s reading"),
+        "{said}"
+    );
+    assert!(!output.stdout.contains(&0x1b));
 }

@@ -10,7 +10,7 @@ pub fn now() -> String {
 }
 
 /// The moment so many seconds after the beginning of 1970.
-fn utc(seconds: u64) -> String {
+pub fn utc(seconds: u64) -> String {
     let (mut days, of_day) = (seconds / 86_400, seconds % 86_400);
     // Whole cycles of 400 years first, so that the loops below are short whatever the clock says.
     let mut year = 1970 + days / 146_097 * 400;

@@ -4,7 +4,8 @@
 //! it, and lets a [`turn`] [`generate`] the rest: a [`Sampler`] chooses, an [`ngram`] may guess.
 //!
 //! [`store`] has the files together: the history, read by [`salvage`] and [`import`]; the [`sidecar`] of [`facts`]; the
-//! [`journal`] of the running turn; the [`lock`]. What it would write over is kept by [`original`].
+//! [`journal`] of the running turn; the [`lock`]. What it would write over is kept by [`original`]. The [`shelf`] is the folder
+//! of those conversations for which no file was named.
 
 mod clock;
 mod draws;
@@ -24,6 +25,7 @@ pub mod salvage;
 mod sampler;
 mod sampling;
 mod session;
+pub mod shelf;
 mod sidecar;
 mod states;
 mod store;
@@ -42,6 +44,7 @@ pub use replan::replan;
 pub use sampler::Sampler;
 pub use sampling::{Draw, Sampling, SamplingError, TEMPERATURE, TOP_P};
 pub use session::{Opening, Session};
+pub use shelf::{Kept, Shelf};
 pub use states::{Found, Saved, StateStore};
 pub use store::{Opened, Store};
 pub use turn::{Ended, Limits, Observer, TurnFacts};

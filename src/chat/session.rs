@@ -127,6 +127,29 @@ impl Session {
         }
     }
 
+    /// Goes over to another conversation; this one is saved already. Its state is kept where states are.
+    ///
+    /// # Errors
+    /// The other one cannot be saved, or there is no memory for its state.
+    pub fn load(&mut self, history: (Store, Opened)) -> Result<(), Error> {
+        if let Err(error) = self.keep_state(true) {
+            self.said.warn(&error);
+        }
+        self.fed.restart(&self.network)?;
+        let warnings = self.said.take_warnings();
+        let (said, partial) = Transcript::new(Some(history));
+        (self.said, self.replaced, self.stands) = (said, None, false);
+        for warning in &warnings {
+            self.said.warn(warning);
+        }
+        self.begin(partial)
+    }
+
+    /// Where the conversation is kept, if it is.
+    pub fn history(&self) -> Option<&Path> {
+        self.said.path()
+    }
+
     /// Takes in what a turn had said when the program ended in the middle of it. It is kept like an answer that was
     /// stopped: it can be gone on with, made anew, or taken back. False if it cannot be taken in.
     fn take_up(&mut self, partial: Partial) -> bool {

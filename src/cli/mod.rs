@@ -27,6 +27,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, Parser, Subcommand};
 
 pub use budget::BudgetArgs;
+pub use chat::{LineArgs, run as chat_line_by_line};
 pub use exit::Exit;
 pub use sampling::SamplingArgs;
 

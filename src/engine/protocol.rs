@@ -1,5 +1,7 @@
 //! What is said to the engine and what it answers. Every command is answered; no event is lost.
 
+use std::path::PathBuf;
+
 use crate::chat::Sampling;
 pub use crate::chat::{Ended, TurnFacts};
 use crate::stream::Preset;
@@ -39,6 +41,9 @@ pub enum Command {
     /// Take the memory of another preset. While a turn runs it waits for the end of the running pass. Answered by [`Event::Planned`] or
     /// [`Event::Refused`].
     Preset(Preset),
+    /// Go over to the conversation whose history is in this file. Refused while a turn runs. Answered by [`Event::Loaded`] or
+    /// [`Event::Refused`].
+    Load(PathBuf),
     /// Finish what is being written and end the thread. Answered by [`Event::Stopped`], the last event.
     Quit,
 }
@@ -55,6 +60,19 @@ pub enum Event {
         messages: Vec<Message>,
         /// The effort in force, `None` when thinking is off.
         effort: Option<Effort>,
+        /// How the last answer ended, if it is one that can be gone on with.
+        open: Option<Ended>,
+        /// How tokens are chosen.
+        sampling: Sampling,
+        /// Where the conversation is kept, if it is.
+        history: Option<PathBuf>,
+    },
+    /// Another conversation is open now.
+    Loaded {
+        /// Where it is kept.
+        history: PathBuf,
+        /// All messages.
+        messages: Vec<Message>,
         /// How the last answer ended, if it is one that can be gone on with.
         open: Option<Ended>,
     },

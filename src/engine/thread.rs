@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
@@ -9,7 +10,8 @@ use super::protocol::{Command, Event, ModelFacts, Reread};
 use super::telemetry::{Activity, TelemetryCell};
 use super::watch::{self, Watch};
 use super::{EVENT_CAPACITY, Handle};
-use crate::chat::{Error, Session};
+use crate::chat::{Error, Session, Store};
+use crate::text::Message;
 
 /// Starts the inference thread. `open` runs on it: opening a model takes its time, and the screen is there meanwhile.
 ///
@@ -82,12 +84,7 @@ impl Engine {
     }
 
     fn listen(&mut self, model: ModelFacts) -> Result<(), Gone> {
-        let mut messages = self.session.messages().to_vec();
-        let unanswered = if self.session.awaits_answer() {
-            messages.pop()
-        } else {
-            None
-        };
+        let (messages, unanswered) = self.unanswered();
         self.session.recall();
         self.telemetry.set(|t| t.activity = Activity::Idle);
         self.snapshot();
@@ -96,6 +93,8 @@ impl Engine {
             messages,
             effort: self.session.effort(),
             open: self.session.open_ended().cloned(),
+            sampling: self.session.sampling(),
+            history: self.session.history().map(Path::to_owned),
         })?;
         self.tell_notes()?;
         if let Some(message) = unanswered {
@@ -115,6 +114,36 @@ impl Engine {
                 self.refuse(&error.to_string())?;
             }
             self.tell_notes()?;
+        }
+    }
+
+    /// The conversation, and apart from it a last message that has no answer yet.
+    fn unanswered(&self) -> (Vec<Message>, Option<Message>) {
+        let mut messages = self.session.messages().to_vec();
+        let unanswered = match self.session.awaits_answer() {
+            true => messages.pop(),
+            false => None,
+        };
+        (messages, unanswered)
+    }
+
+    /// Goes over to another conversation.
+    fn load(&mut self, path: &Path) -> Result<Result<(), Error>, Gone> {
+        let loaded = Store::open(path).and_then(|history| self.session.load(history));
+        if let Err(error) = loaded {
+            return Ok(Err(error));
+        }
+        self.session.recall();
+        self.snapshot();
+        let (messages, unanswered) = self.unanswered();
+        self.tell(Event::Loaded {
+            history: path.to_owned(),
+            messages,
+            open: self.session.open_ended().cloned(),
+        })?;
+        match unanswered {
+            Some(message) => self.turn(Some(message.content)).map(Ok),
+            None => Ok(Ok(())),
         }
     }
 
@@ -168,6 +197,7 @@ impl Engine {
                     Err(error) => Err(error),
                 }
             }
+            Command::Load(path) => return self.load(&path),
             Command::Effort(_) | Command::Think(_) => {
                 return self.set_thinking(&[command]).map(Ok);
             }

@@ -200,7 +200,7 @@ impl Observer for Watch<'_> {
                 Command::Send(_) => self.refuse(
                     "an answer is being made; wait for it, or stop it first. The message was not sent",
                 ),
-                Command::Regenerate | Command::Undo | Command::System(_) => self.refuse(
+                Command::Regenerate | Command::Undo | Command::System(_) | Command::Load(_) => self.refuse(
                     "an answer is being made; wait for it, or stop it first",
                 ),
                 Command::Effort(_) | Command::Think(_) => self.set(command),

@@ -1,10 +1,11 @@
-//! The slash commands: one table, from which parsing, completion and help come. Not what they do.
+//! The slash commands: one table, from which parsing, completion, help and documentation come. Not what they do.
 
+use super::theme::Theme;
 use crate::stream::Preset;
 use crate::text::Effort;
 
-/// What a person can ask for with a slash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a person can ask for with a slash. An argument that may be left out then asks what is in force.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Slash {
     /// Show commands and keys.
     Help,
@@ -18,14 +19,96 @@ pub enum Slash {
     Regenerate,
     /// Take the last message and its answer back.
     Undo,
-    /// How much to think; None asks what is in force.
+    /// The same, and write it anew in the editor.
+    Edit,
+    /// How much to think.
     Effort(Option<Effort>),
-    /// Whether to think; None asks what is in force.
+    /// Whether to think.
     Think(Option<bool>),
-    /// Which memory plan to use; None asks which there are.
+    /// Which memory plan to use.
     Preset(Option<Preset>),
+    /// What holds for the whole conversation; none inside removes it.
+    System(Option<Option<String>>),
+    /// The temperature; 0 chooses the most probable token.
+    Temperature(Option<f64>),
+    /// The share of probability to draw from.
+    TopP(Option<f64>),
+    /// Where drawing begins.
+    Seed(Option<u64>),
+    /// Look for a text.
+    Search(Option<String>),
+    /// Copy the last answer, or one of its blocks of code.
+    Copy(Copied),
+    /// Write the conversation to a file, to be read.
+    Export(String),
+    /// Write the conversation to a file, to be loaded.
+    Save(String),
+    /// Go over to another conversation.
+    Load(String),
+    /// The conversations that are kept.
+    Sessions,
+    /// Give the conversation a name.
+    Rename(String),
+    /// Go on in a copy of the conversation.
+    Fork,
+    /// Figures of the session.
+    Stats,
+    /// The looks.
+    Theme(Option<Theme>),
+    /// Answers as they came, or as markdown.
+    Raw,
+    /// The settings file in the editor.
+    Settings,
     /// Leave.
     Quit,
+}
+
+/// What is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copied {
+    /// The last answer.
+    Answer,
+    /// The reasoning of the last answer.
+    Think,
+    /// The block of code with this number, from 1.
+    Code(usize),
+    /// The whole conversation.
+    All,
+}
+
+impl std::str::FromStr for Copied {
+    type Err = ();
+    fn from_str(word: &str) -> Result<Self, ()> {
+        match word {
+            "answer" => Ok(Self::Answer),
+            "think" => Ok(Self::Think),
+            "all" => Ok(Self::All),
+            number => match number.parse() {
+                Ok(number @ 1..) => Ok(Self::Code(number)),
+                _ => Err(()),
+            },
+        }
+    }
+}
+
+/// What may follow a command's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// Nothing.
+    None,
+    /// One of these words, or nothing.
+    Words(&'static [&'static str]),
+    /// Something of the person's, called this; the rest of the line.
+    Text(&'static str),
+}
+
+/// Whether a command runs while the model answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Busy {
+    /// At once.
+    Runs,
+    /// It does not: the answer must have ended.
+    Waits,
 }
 
 /// One row of the table.
@@ -33,84 +116,114 @@ pub enum Slash {
 pub struct Entry {
     /// With its slash.
     pub name: &'static str,
-    /// Words that may follow; nothing may follow where there are none.
-    pub arguments: &'static [&'static str],
-    /// What it does, in one short sentence.
+    /// What may follow.
+    pub argument: Argument,
+    /// What it does and what it costs, in one short sentence.
     pub help: &'static str,
     /// Another name for another entry: completed only when nothing else fits.
     pub alias: bool,
+    /// Whether it runs while the model answers.
+    pub busy: Busy,
     make: fn(Option<&str>) -> Option<Slash>,
 }
 
-/// All commands. Those that do not run while the model is busy say so.
+const fn entry(
+    name: &'static str,
+    argument: Argument,
+    busy: Busy,
+    help: &'static str,
+    make: fn(Option<&str>) -> Option<Slash>,
+) -> Entry {
+    Entry {
+        name,
+        argument,
+        help,
+        alias: false,
+        busy,
+        make,
+    }
+}
+
+/// An argument that may be left out.
+fn optional<T: std::str::FromStr>(word: Option<&str>) -> Option<Option<T>> {
+    match word {
+        None => Some(None),
+        Some(word) => word.parse().ok().map(Some),
+    }
+}
+
+use Argument::{None as Nothing, Text, Words};
+use Busy::{Runs, Waits};
+
+/// All commands.
 pub const TABLE: &[Entry] = &[
-    Entry {
-        name: "/help",
-        arguments: &[],
-        help: "commands and keys",
-        alias: false,
-        make: |_| Some(Slash::Help),
-    },
-    Entry {
-        name: "/reset",
-        arguments: &[],
-        help: "forget the conversation; stops a running answer first",
-        alias: false,
-        make: |_| Some(Slash::Reset),
-    },
-    Entry {
-        name: "/pause",
-        arguments: &[],
-        help: "halt the running answer between two layers; /continue goes on",
-        alias: false,
-        make: |_| Some(Slash::Pause),
-    },
-    Entry {
-        name: "/continue",
-        arguments: &[],
-        help: "go on with an answer that was halted, stopped or cut",
-        alias: false,
-        make: |_| Some(Slash::Continue),
-    },
-    Entry {
-        name: "/regen",
-        arguments: &[],
-        help: "answer the last message anew; not while an answer runs",
-        alias: false,
-        make: |_| Some(Slash::Regenerate),
-    },
-    Entry {
-        name: "/undo",
-        arguments: &[],
-        help: "take the last message back into the line; not while an answer runs",
-        alias: false,
-        make: |_| Some(Slash::Undo),
-    },
-    Entry {
-        name: "/effort",
-        arguments: &["low", "high", "max"],
-        help: "how much to think, from the next answer on",
-        alias: false,
-        make: |word| match word {
-            None => Some(Slash::Effort(None)),
-            Some(word) => word.parse().ok().map(|effort| Slash::Effort(Some(effort))),
-        },
-    },
-    Entry {
-        name: "/think",
-        arguments: &["on", "off"],
-        help: "whether to think at all, from the next answer on",
-        alias: false,
-        make: |word| match word {
+    entry("/help", Nothing, Runs, "commands and keys", |_| {
+        Some(Slash::Help)
+    }),
+    entry(
+        "/reset",
+        Nothing,
+        Runs,
+        "forget the conversation; stops a running answer first",
+        |_| Some(Slash::Reset),
+    ),
+    entry(
+        "/pause",
+        Nothing,
+        Runs,
+        "halt the running answer between two layers; /continue goes on",
+        |_| Some(Slash::Pause),
+    ),
+    entry(
+        "/continue",
+        Nothing,
+        Runs,
+        "go on with an answer that was halted, stopped or cut",
+        |_| Some(Slash::Continue),
+    ),
+    entry(
+        "/regen",
+        Nothing,
+        Waits,
+        "answer the last message anew",
+        |_| Some(Slash::Regenerate),
+    ),
+    entry(
+        "/undo",
+        Nothing,
+        Waits,
+        "take the last message back into the line",
+        |_| Some(Slash::Undo),
+    ),
+    entry(
+        "/edit",
+        Nothing,
+        Waits,
+        "take the last message back into the editor",
+        |_| Some(Slash::Edit),
+    ),
+    entry(
+        "/effort",
+        Words(&["low", "high", "max"]),
+        Runs,
+        "how much to think, from the next answer on",
+        |word| optional(word).map(Slash::Effort),
+    ),
+    entry(
+        "/think",
+        Words(&["on", "off"]),
+        Runs,
+        "whether to think at all, from the next answer on",
+        |word| match word {
             None => Some(Slash::Think(None)),
             Some("on") => Some(Slash::Think(Some(true))),
             Some("off") => Some(Slash::Think(Some(false))),
             Some(_) => None,
         },
-    },
-    Entry {
-        name: "/preset",
-        arguments: &[
+    ),
+    entry(
+        "/preset",
+        Words(&[
             "auto",
             "ultra",
             "laptop",
@@ -118,27 +231,138 @@ pub const TABLE: &[Entry] = &[
             "workstation",
             "server",
             "max",
-        ],
-        help: "how much memory to take; the conversation stays",
-        alias: false,
-        make: |word| match word {
-            None => Some(Slash::Preset(None)),
-            Some(word) => word.parse().ok().map(|preset| Slash::Preset(Some(preset))),
+        ]),
+        Runs,
+        "how much memory to take; the conversation stays",
+        |word| optional(word).map(Slash::Preset),
+    ),
+    entry(
+        "/system",
+        Text("TEXT"),
+        Waits,
+        "what holds for the whole conversation; off removes it; all is read anew",
+        |text| {
+            Some(Slash::System(
+                text.map(|text| (text != "off").then(|| text.to_owned())),
+            ))
         },
-    },
+    ),
+    entry(
+        "/temp",
+        Text("X"),
+        Runs,
+        "temperature of the next answers; 0: the most probable token",
+        |word| optional(word).map(Slash::Temperature),
+    ),
+    entry(
+        "/top-p",
+        Text("P"),
+        Runs,
+        "draw from the most probable tokens that reach this share",
+        |word| optional(word).map(Slash::TopP),
+    ),
+    entry(
+        "/seed",
+        Text("N"),
+        Runs,
+        "where drawing begins: the same seed, the same answer",
+        |word| optional(word).map(Slash::Seed),
+    ),
+    entry(
+        "/search",
+        Text("TEXT"),
+        Runs,
+        "find a text; F7 goes to the one before, F8 to the next",
+        |text| Some(Slash::Search(text.map(str::to_owned))),
+    ),
+    entry(
+        "/copy",
+        Text("answer|think|all|N"),
+        Runs,
+        "copy the last answer, or its code block N",
+        |word| {
+            word.map_or(Some(Copied::Answer), |word| word.parse().ok())
+                .map(Slash::Copy)
+        },
+    ),
+    entry(
+        "/export",
+        Text("FILE"),
+        Runs,
+        "write the conversation to a file, as markdown",
+        |file| file.map(|file| Slash::Export(file.to_owned())),
+    ),
+    entry(
+        "/save",
+        Text("FILE"),
+        Runs,
+        "write the conversation to a file, as /load reads it",
+        |file| file.map(|file| Slash::Save(file.to_owned())),
+    ),
+    entry(
+        "/load",
+        Text("FILE"),
+        Waits,
+        "go over to the conversation in a file; all of it is read",
+        |file| file.map(|file| Slash::Load(file.to_owned())),
+    ),
+    entry(
+        "/sessions",
+        Nothing,
+        Waits,
+        "conversations that are kept: Enter goes over to one",
+        |_| Some(Slash::Sessions),
+    ),
+    entry(
+        "/rename",
+        Text("NAME"),
+        Runs,
+        "give this conversation a name",
+        |name| name.map(|name| Slash::Rename(name.to_owned())),
+    ),
+    entry(
+        "/fork",
+        Nothing,
+        Waits,
+        "go on in a copy of this conversation",
+        |_| Some(Slash::Fork),
+    ),
+    entry("/stats", Nothing, Runs, "figures of this session", |_| {
+        Some(Slash::Stats)
+    }),
+    entry(
+        "/theme",
+        Words(&["auto", "dark", "light", "contrast", "mono"]),
+        Runs,
+        "the looks",
+        |word| optional(word).map(Slash::Theme),
+    ),
+    entry(
+        "/raw",
+        Nothing,
+        Runs,
+        "answers as they came, or as markdown again",
+        |_| Some(Slash::Raw),
+    ),
+    entry(
+        "/settings",
+        Nothing,
+        Runs,
+        "the settings file in the editor; holds from the next start",
+        |_| Some(Slash::Settings),
+    ),
+    entry(
+        "/quit",
+        Nothing,
+        Runs,
+        "leave; what was answered so far is kept",
+        |_| Some(Slash::Quit),
+    ),
     Entry {
-        name: "/quit",
-        arguments: &[],
-        help: "leave; what was answered so far is kept",
-        alias: false,
-        make: |_| Some(Slash::Quit),
-    },
-    Entry {
-        name: "/exit",
-        arguments: &[],
-        help: "the same as /quit",
         alias: true,
-        make: |_| Some(Slash::Quit),
+        ..entry("/exit", Nothing, Runs, "the same as /quit", |_| {
+            Some(Slash::Quit)
+        })
     },
 ];
 
@@ -146,23 +370,39 @@ pub const TABLE: &[Entry] = &[
 const MANY: usize = 3;
 
 impl Entry {
-    /// How it is typed, with its arguments.
+    /// How it is typed, with its argument.
     pub fn usage(&self) -> String {
-        match self.arguments {
-            [] => self.name.to_owned(),
-            words if words.len() > MANY => format!("{} NAME", self.name),
-            words => format!("{} {}", self.name, words.join("|")),
+        match self.argument {
+            Argument::None => self.name.to_owned(),
+            Argument::Text(name) => format!("{} {name}", self.name),
+            Argument::Words(words) if words.len() > MANY => format!("{} NAME", self.name),
+            Argument::Words(words) => format!("{} {}", self.name, words.join("|")),
+        }
+    }
+
+    /// What it does, and whether it waits for the end of a running answer.
+    pub fn explained(&self) -> String {
+        match self.busy {
+            Busy::Runs => self.help.to_owned(),
+            Busy::Waits => format!("{}; not while an answer runs", self.help),
+        }
+    }
+
+    fn words(&self) -> &'static [&'static str] {
+        match self.argument {
+            Argument::Words(words) => words,
+            Argument::None | Argument::Text(_) => &[],
         }
     }
 }
 
 /// What a draft asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Parsed {
     /// A message for the model.
     Text(String),
     /// A command.
-    Run(Slash),
+    Run(Slash, Busy),
     /// Neither; what is wrong and what to do.
     Wrong(String),
 }
@@ -175,22 +415,25 @@ pub fn parse(draft: &str) -> Parsed {
     if rest.starts_with('/') {
         return Parsed::Text(rest.to_owned());
     }
-    let mut words = draft.split_whitespace();
-    let name = words.next().unwrap_or("/");
+    let (name, argument) = draft.split_once(char::is_whitespace).unwrap_or((draft, ""));
     let Some(entry) = TABLE.iter().find(|entry| entry.name == name) else {
         return Parsed::Wrong(format!(
             "{name} is no command; /help lists them. To send it as text, start with two slashes: /{name}"
         ));
     };
-    let argument = words.next();
-    let slash = match (entry.arguments, argument, words.next()) {
-        ([], Some(_), _) => return Parsed::Wrong(format!("{name} takes nothing after it.")),
-        (_, _, None) => (entry.make)(argument),
-        (_, _, Some(_)) => None,
+    let argument = Some(argument.trim()).filter(|argument| !argument.is_empty());
+    let made = match (entry.argument, argument) {
+        (Argument::None, Some(_)) => {
+            return Parsed::Wrong(format!("{name} takes nothing after it."));
+        }
+        _ => (entry.make)(argument),
     };
-    match slash {
-        Some(slash) => Parsed::Run(slash),
-        None => Parsed::Wrong(format!("Type {name} {}.", entry.arguments.join(" or "))),
+    match (made, entry.argument) {
+        (Some(slash), _) => Parsed::Run(slash, entry.busy),
+        (None, Argument::Words(words)) => {
+            Parsed::Wrong(format!("Type {name} {}.", words.join(" or ")))
+        }
+        (None, _) => Parsed::Wrong(format!("Type {}.", entry.usage())),
     }
 }
 
@@ -214,7 +457,7 @@ pub fn completions(draft: &str) -> Vec<Completion> {
         let entries = TABLE.iter().filter(|entry| entry.name == name);
         let start = start.trim_start();
         return entries
-            .flat_map(|entry| entry.arguments.iter().map(move |word| (entry, word)))
+            .flat_map(|entry| entry.words().iter().map(move |word| (entry, word)))
             .filter(|(_, word)| word.starts_with(start))
             .map(|(entry, word)| Completion {
                 draft: format!("{name} {word}"),
@@ -233,8 +476,8 @@ pub fn completions(draft: &str) -> Vec<Completion> {
         None => fitting(true).collect(),
     };
     let complete = |entry: &&Entry| Completion {
-        draft: match entry.arguments {
-            [] => entry.name.to_owned(),
+        draft: match entry.argument {
+            Argument::None => entry.name.to_owned(),
             _ => format!("{} ", entry.name),
         },
         label: entry.usage(),
@@ -250,24 +493,44 @@ mod tests {
     #[test]
     fn every_command_of_the_table_is_understood_as_it_is_listed() {
         for entry in TABLE {
+            let typed = match entry.argument {
+                Argument::Text("FILE" | "NAME" | "TEXT") => format!("{} a b", entry.name),
+                Argument::Text(_) => format!("{} 1", entry.name),
+                Argument::None | Argument::Words(_) => entry.name.to_owned(),
+            };
             assert!(
-                matches!(parse(entry.name), Parsed::Run(_)),
-                "{}",
-                entry.name
+                matches!(parse(&typed), Parsed::Run(_, busy) if busy == entry.busy),
+                "{typed}"
             );
-            for word in entry.arguments {
+            for word in entry.words() {
                 let typed = format!("{} {word} ", entry.name);
-                assert!(matches!(parse(&typed), Parsed::Run(_)), "{typed}");
+                assert!(matches!(parse(&typed), Parsed::Run(..)), "{typed}");
             }
-            assert!(matches!(
-                parse(&format!("{} x", entry.name)),
-                Parsed::Wrong(_)
-            ));
+            if !matches!(entry.argument, Argument::Text("FILE" | "NAME" | "TEXT")) {
+                let wrong = format!("{} x", entry.name);
+                assert!(matches!(parse(&wrong), Parsed::Wrong(_)), "{wrong}");
+            }
             assert_ne!(completions(entry.name), []);
         }
-        let effort = Parsed::Run(Slash::Effort(Some(Effort::High)));
-        assert_eq!(parse("/effort high"), effort);
-        assert_eq!(parse("/exit"), Parsed::Run(Slash::Quit));
+        let run = |slash| Parsed::Run(slash, Busy::Runs);
+        assert_eq!(
+            parse("/effort high"),
+            run(Slash::Effort(Some(Effort::High)))
+        );
+        assert_eq!(parse("/exit"), run(Slash::Quit));
+        assert_eq!(parse("/temp 0.7"), run(Slash::Temperature(Some(0.7))));
+        assert_eq!(parse("/copy 2"), run(Slash::Copy(Copied::Code(2))));
+        assert_eq!(
+            parse("/search two  words"),
+            run(Slash::Search(Some("two  words".to_owned())))
+        );
+        let system = |text| Parsed::Run(Slash::System(text), Busy::Waits);
+        assert_eq!(
+            parse("/system Be\nkind."),
+            system(Some(Some("Be\nkind.".to_owned())))
+        );
+        assert_eq!(parse("/system off"), system(Some(None)));
+        assert_eq!(parse("/system"), system(None));
     }
 
     #[test]
@@ -284,6 +547,7 @@ mod tests {
             Parsed::Wrong("Type /effort low or high or max.".to_owned())
         );
         assert_eq!(parse("/effort low now"), parse("/effort medium"));
+        assert_eq!(parse("/load"), Parsed::Wrong("Type /load FILE.".to_owned()));
         assert_eq!(parse("//etc"), Parsed::Text("/etc".to_owned()));
         assert_eq!(parse(" /help"), Parsed::Text(" /help".to_owned()));
         assert!(matches!(parse("/"), Parsed::Wrong(_)));
@@ -297,23 +561,11 @@ mod tests {
                 .map(|c| c.draft)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(
-            drafts("/"),
-            [
-                "/help",
-                "/reset",
-                "/pause",
-                "/continue",
-                "/regen",
-                "/undo",
-                "/effort ",
-                "/think ",
-                "/preset ",
-                "/quit"
-            ]
-        );
-        assert_eq!(drafts("/e"), ["/effort "]);
-        assert_eq!(drafts("/ex"), ["/exit"]);
+        let all = drafts("/");
+        assert_eq!(all.len(), TABLE.iter().filter(|entry| !entry.alias).count());
+        assert_eq!(all[..2], ["/help", "/reset"]);
+        assert_eq!(drafts("/ef"), ["/effort "]);
+        assert_eq!(drafts("/exi"), ["/exit"]);
         assert_eq!(
             drafts("/effort "),
             ["/effort low", "/effort high", "/effort max"]

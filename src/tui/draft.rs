@@ -67,6 +67,16 @@ impl Draft {
         self.area.clear();
     }
 
+    /// Whether the caret is in the first row, so that Up has nowhere to go.
+    pub fn at_top(&self) -> bool {
+        self.area.cursor().0 == 0 && self.area.screen_cursor().row == 0
+    }
+
+    /// Whether the caret is in the last line.
+    pub fn at_bottom(&self) -> bool {
+        self.area.cursor().0 + 1 == self.area.lines().len()
+    }
+
     /// A key that is nobody else's.
     pub fn key(&mut self, key: KeyEvent) {
         self.area.input(key);

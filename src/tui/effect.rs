@@ -1,5 +1,7 @@
 //! What an update wants done in the world. Data: the loop carries it out.
 
+use std::path::PathBuf;
+
 use crate::engine::Command;
 
 /// Something to do.
@@ -13,6 +15,22 @@ pub enum Effect {
     Reenter,
     /// Draw everything, whatever the terminal is believed to show.
     Redraw,
+    /// Open this text in the person's editor; a message says what it is then.
+    Edit(String),
+    /// Open the settings file in the person's editor; a message says what came of it.
+    EditSettings,
+    /// Copy this text, which is called so; a message says how that went.
+    Copy(&'static str, String),
+    /// Write this text to a new file; a message says how that went.
+    Write(String, String),
+    /// Find the conversations that are kept; a message brings them.
+    ListSessions,
+    /// Give the conversation in this file a name; a message says how that went.
+    Rename(PathBuf, String),
+    /// Copy the conversation in this file to a new one; a message names it.
+    Fork(PathBuf),
+    /// Call somebody who looks away.
+    Bell,
     /// Leave.
     Exit(Outcome),
 }

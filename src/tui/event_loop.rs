@@ -5,11 +5,17 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError, TrySendError, never, select};
 
+use super::Options;
 use super::effect::{Effect, Outcome};
+use super::input::Gate;
 use super::message::Message;
+use super::outward::{self, Progress};
+use super::settings::Settings;
 use super::state::{Phase, State};
 use super::terminal::Terminal;
 use super::update::update;
+use super::{clipboard, editor, files};
+use crate::chat::{Shelf, shelf};
 use crate::engine::{Command, Event, Handle, TelemetryReader};
 
 /// Between two looks at the telemetry while the engine works: 4 a second.
@@ -36,9 +42,13 @@ pub struct Loop {
     telemetry: TelemetryReader,
     /// Commands that the engine had no room for yet.
     waiting: VecDeque<Command>,
+    keys: Gate,
+    options: Options,
     start: Instant,
     looked: Option<Instant>,
     drawn: Option<Instant>,
+    /// The title and the progress that were told last.
+    told: (String, Progress),
 }
 
 impl Loop {
@@ -48,6 +58,8 @@ impl Loop {
         terminal: Terminal,
         inputs: Receiver<Message>,
         engine: Handle,
+        keys: Gate,
+        options: Options,
     ) -> Self {
         Self {
             state,
@@ -56,17 +68,26 @@ impl Loop {
             telemetry: engine.telemetry.reader(),
             engine,
             waiting: VecDeque::new(),
+            keys,
+            options,
+            told: (String::new(), Progress::None),
             start: Instant::now(),
             looked: None,
             drawn: None,
         }
     }
 
-    /// Runs until an effect ends it. Gives the terminal back in any case.
+    /// Runs until an effect ends it. Gives the terminal back in any case. The outcome, and what is to be said of the session
+    /// on the normal screen.
     ///
     /// # Errors
     /// The terminal fails.
-    pub fn run(mut self) -> std::io::Result<Outcome> {
+    pub fn run(mut self) -> std::io::Result<(Outcome, Option<String>)> {
+        let outcome = self.go()?;
+        Ok((outcome, outward::summary(&self.state)))
+    }
+
+    fn go(&mut self) -> std::io::Result<Outcome> {
         loop {
             if let Some(outcome) = self.look()? {
                 return Ok(outcome);
@@ -76,6 +97,7 @@ impl Loop {
                 self.terminal.draw(&self.state)?;
                 self.state.dirty = false;
                 self.drawn = Some(now);
+                self.tell_outward()?;
             }
             if let Some(message) = self.wait()
                 && let Some(outcome) = self.take(message)?
@@ -181,25 +203,122 @@ impl Loop {
     }
 
     fn carry_out(&mut self, effect: Effect) -> std::io::Result<Option<Outcome>> {
-        match effect {
+        let message = match effect {
             Effect::Send(command) => {
                 self.waiting.push_back(command);
                 self.send_waiting();
+                None
             }
             Effect::Suspend => {
                 self.terminal.suspend()?;
-                self.fit()?;
-                self.state.dirty = true;
+                self.taken_again()?;
+                None
             }
             Effect::Reenter => {
                 self.terminal.reenter()?;
-                self.fit()?;
-                self.state.dirty = true;
+                self.taken_again()?;
+                None
             }
-            Effect::Redraw => self.terminal.forget()?,
+            Effect::Redraw => {
+                self.terminal.forget()?;
+                None
+            }
             Effect::Exit(outcome) => return Ok(Some(outcome)),
+            Effect::Bell => {
+                if self.options.bell {
+                    self.terminal.say("\x07")?;
+                }
+                None
+            }
+            Effect::Edit(text) => {
+                let edited = self.lend(|| editor::edit(&text))?;
+                Some(Message::Edited(edited))
+            }
+            Effect::EditSettings => Some(Message::Told(match self.options.settings.clone() {
+                Some(path) => self.lend(|| Settings::edit(&path))?,
+                None => "There is no folder for settings; --settings names a file.".to_owned(),
+            })),
+            Effect::Copy(name, text) => Some(Message::Told(self.copy(name, &text)?)),
+            Effect::Write(file, text) => Some(Message::Told(files::write_new(&file, &text))),
+            Effect::ListSessions => Some(Message::Sessions(
+                self.shelf().map_or(Vec::new(), Shelf::list),
+            )),
+            Effect::Rename(path, title) => {
+                Some(Message::Told(match shelf::rename(&path, &title) {
+                    Ok(()) => format!("This conversation is called {title}."),
+                    Err(error) => format!("The name could not be kept: {error}."),
+                }))
+            }
+            Effect::Fork(path) => Some(match self.shelf().map(|shelf| shelf.fork(&path)) {
+                Some(Ok(copy)) => Message::Forked(copy),
+                Some(Err(error)) => {
+                    Message::Told(format!("The conversation could not be copied: {error}."))
+                }
+                None => Message::Told("There is no folder for conversations.".to_owned()),
+            }),
+        };
+        match message {
+            Some(message) => self.update(message),
+            None => Ok(None),
         }
-        Ok(None)
+    }
+
+    /// Leaves the terminal, keys and all, to another program for a while.
+    fn lend<T>(&mut self, to: impl FnOnce() -> T) -> std::io::Result<T> {
+        self.keys.close();
+        let done = self.terminal.lend(to);
+        self.keys.open();
+        self.taken_again()?;
+        done
+    }
+
+    fn shelf(&self) -> Option<&Shelf> {
+        self.options.shelf.as_ref()
+    }
+
+    /// Copies through the terminal, and to a file, since nobody knows whether the terminal obeyed. What came of it.
+    fn copy(&mut self, name: &str, text: &str) -> std::io::Result<String> {
+        let in_tmux = std::env::var_os("TMUX").is_some();
+        let asked = clipboard::bytes(text, in_tmux);
+        if let Some(bytes) = &asked {
+            self.terminal.say(bytes)?;
+        }
+        let file = match &self.options.copies {
+            Some(folder) => clipboard::to_file(text, folder).ok(),
+            None => None,
+        };
+        let copied = match asked {
+            Some(_) => format!("{name} is copied, if the terminal allows it."),
+            None => format!("{name} is too long for a terminal to copy."),
+        };
+        Ok(match file {
+            Some(path) => format!("{copied} It is in {} too.", path.display()),
+            None => copied,
+        })
+    }
+
+    /// Tells what somebody sees who looks away, where it has changed.
+    fn tell_outward(&mut self) -> std::io::Result<()> {
+        if !self.options.titles {
+            return Ok(());
+        }
+        let now = (outward::title(&self.state), outward::progress(&self.state));
+        if now.0 != self.told.0 {
+            self.terminal.say(&outward::title_bytes(&now.0))?;
+        }
+        if now.1 != self.told.1 {
+            self.terminal.say(&outward::progress_bytes(now.1))?;
+        }
+        self.told = now;
+        Ok(())
+    }
+
+    /// After the terminal was somebody else's.
+    fn taken_again(&mut self) -> std::io::Result<()> {
+        self.fit()?;
+        self.told = (String::new(), Progress::None);
+        self.state.dirty = true;
+        Ok(())
     }
 
     /// Takes the terminal's size if it has changed unseen: during a sleep, or at the same moment as a key. Of a key and a

@@ -59,8 +59,12 @@ pub fn glyph(grapheme: &str, column: usize) -> Glyph<'_> {
 
 /// `text` as it appears, cut to `width` columns.
 pub fn shown(text: &str, width: usize) -> String {
+    shown_from(text, 0, width).0
+}
+
+/// `text` as it appears when it starts at `column` of a row of `width` columns, and the column behind it.
+pub fn shown_from(text: &str, mut column: usize, width: usize) -> (String, usize) {
     let mut shown = String::new();
-    let mut column = 0;
     for grapheme in text.graphemes(true) {
         let glyph = glyph(grapheme, column);
         if column + glyph.width > width {
@@ -69,7 +73,7 @@ pub fn shown(text: &str, width: usize) -> String {
         column += glyph.width;
         shown.push_str(&glyph.text);
     }
-    shown
+    (shown, column)
 }
 
 /// Columns that `text` takes when it starts a row.

@@ -27,6 +27,20 @@ pub enum Action {
     Follow,
     /// Commands and keys.
     Help,
+    /// More or less of the reasoning.
+    ThinkView,
+    /// One pane alone, and both again.
+    Alone,
+    /// More or less of the telemetry.
+    TelemetryView,
+    /// Answers as they came, or as markdown.
+    Raw,
+    /// The match before.
+    FindBefore,
+    /// The next match.
+    FindNext,
+    /// The message in an editor.
+    Editor,
     /// Put the program to sleep, back to the shell.
     Suspend,
     /// Draw everything anew.
@@ -53,7 +67,7 @@ const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
 pub const TABLE: &[Binding] = &[
     Binding {
         label: "Enter",
-        help: "send the message, run the command",
+        help: "send the message, run the command; while an answer runs it waits",
         keys: &[(KeyCode::Enter, NONE, Action::Send)],
     },
     Binding {
@@ -107,6 +121,42 @@ pub const TABLE: &[Binding] = &[
         label: "F1",
         help: "this help",
         keys: &[(KeyCode::F(1), NONE, Action::Help)],
+    },
+    Binding {
+        label: "F2, F3",
+        help: "thinking: a line, last rows, all; one pane alone",
+        keys: &[
+            (KeyCode::F(2), NONE, Action::ThinkView),
+            (KeyCode::F(3), NONE, Action::Alone),
+        ],
+    },
+    Binding {
+        label: "F4",
+        help: "telemetry: what fits, everything, nothing",
+        keys: &[(KeyCode::F(4), NONE, Action::TelemetryView)],
+    },
+    Binding {
+        label: "F5",
+        help: "answers as they came, or as markdown again",
+        keys: &[(KeyCode::F(5), NONE, Action::Raw)],
+    },
+    Binding {
+        label: "F7, F8",
+        help: "what /search looks for: the one before, the next",
+        keys: &[
+            (KeyCode::F(7), NONE, Action::FindBefore),
+            (KeyCode::F(8), NONE, Action::FindNext),
+        ],
+    },
+    Binding {
+        label: "Up, Down",
+        help: "the message that waits last, else messages sent before",
+        keys: &[],
+    },
+    Binding {
+        label: "Ctrl-G",
+        help: "the message in the editor that EDITOR names",
+        keys: &[(KeyCode::Char('g'), CTRL, Action::Editor)],
     },
     Binding {
         label: "Ctrl-U, Ctrl-R",

@@ -2,6 +2,8 @@
 
 use ratatui::layout::Rect;
 
+use super::panes::{Alone, Panes, TelemetryView, ThinkView};
+
 /// The smallest terminal that the screen fits in.
 pub const SMALLEST: (u16, u16) = (40, 10);
 
@@ -13,6 +15,9 @@ pub const MESSAGE_ROWS: usize = 8;
 
 /// From this width on the telemetry stands at the side.
 const WIDE: u16 = 120;
+
+/// Rows of the conversation that stay when the reasoning takes all it can.
+const RESPONSE_LEFT: u16 = 4;
 
 /// Columns of the telemetry there, with its border.
 const SIDE: u16 = 40;
@@ -26,6 +31,8 @@ pub struct Wants {
     pub hint: usize,
     /// Rows of the message being written.
     pub message: usize,
+    /// How much of each pane is to be shown.
+    pub panes: Panes,
 }
 
 /// The parts of the screen. Those with a title have it in their first row.
@@ -43,7 +50,7 @@ pub struct Areas {
     pub message: Rect,
     /// Telemetry: with a title at the side, else one or two rows without.
     pub telemetry: Rect,
-    /// Whether it stands at the side.
+    /// Whether it has room for everything: at the side, or in place of the conversation.
     pub side: bool,
     /// The status line.
     pub status: Rect,
@@ -55,8 +62,8 @@ fn has_side((width, height): (u16, u16)) -> bool {
 }
 
 /// Columns of everything but the side.
-pub fn main_width(size: (u16, u16)) -> u16 {
-    match has_side(size) {
+pub fn main_width(size: (u16, u16), panes: Panes) -> u16 {
+    match has_side(size) && panes.telemetry == TelemetryView::Fits {
         true => size.0 - SIDE,
         false => size.0,
     }
@@ -68,12 +75,12 @@ pub fn areas(size: (u16, u16), wants: Wants) -> Option<Areas> {
     if width < SMALLEST.0 || height < SMALLEST.1 {
         return None;
     }
-    let side = has_side(size);
-    let main = main_width(size);
-    let telemetry = match (side, width >= 80 && height >= 20) {
-        (true, _) => 0,
-        (_, true) => 2,
-        (_, false) => 1,
+    let main = main_width(size, wants.panes);
+    let side = main < width;
+    let telemetry = match (wants.panes.telemetry, side, width >= 80 && height >= 20) {
+        (TelemetryView::Hidden | TelemetryView::All, ..) | (_, true, _) => 0,
+        (_, _, true) => 2,
+        (_, _, false) => 1,
     };
     let alarm = u16::from(wants.alarm);
     let status = 1;
@@ -83,10 +90,22 @@ pub fn areas(size: (u16, u16), wants: Wants) -> Option<Areas> {
     left -= message;
     let hint = rows(wants.hint).min(left.saturating_sub(3));
     left -= hint;
-    let think = match left {
-        0..5 => 0,
-        5..12 => left / 3,
-        _ => left * 2 / 5,
+    let everything = wants.panes.telemetry == TelemetryView::All;
+    let above = match everything {
+        true => left,
+        false => 0,
+    };
+    left -= above;
+    let think = match (wants.panes.alone, wants.panes.think) {
+        (Some(Alone::Think), _) => left,
+        (Some(Alone::Response), _) => 0,
+        (None, ThinkView::Line) => u16::from(left >= 5),
+        (None, ThinkView::All) => left.saturating_sub(RESPONSE_LEFT),
+        (None, ThinkView::Rows) => match left {
+            0..5 => 0,
+            5..12 => left / 3,
+            _ => left * 2 / 5,
+        },
     };
     let mut top = 0;
     let mut take = |rows: u16| {
@@ -98,6 +117,7 @@ pub fn areas(size: (u16, u16), wants: Wants) -> Option<Areas> {
         width,
         ..take(alarm)
     };
+    let above = take(above);
     let think = take(think);
     let response = take(left - think.height);
     let hint = take(hint);
@@ -107,15 +127,17 @@ pub fn areas(size: (u16, u16), wants: Wants) -> Option<Areas> {
         width,
         ..take(status)
     };
-    let telemetry = match side {
-        true => Rect::new(
+    let telemetry = match (side, everything) {
+        (true, _) => Rect::new(
             main,
             alarm.height,
             SIDE,
             height - alarm.height - status.height,
         ),
-        false => below,
+        (_, true) => above,
+        _ => below,
     };
+    let side = side || everything;
     Some(Areas {
         alarm,
         think,
@@ -151,6 +173,11 @@ mod tests {
         alarm: false,
         hint: 0,
         message: 1,
+        panes: Panes {
+            think: ThinkView::Rows,
+            telemetry: TelemetryView::Fits,
+            alone: None,
+        },
     };
 
     #[test]
@@ -169,12 +196,69 @@ mod tests {
         assert_eq!(areas((60, 20), CALM).unwrap().telemetry.height, 1);
     }
 
+    #[test]
+    fn panes_take_what_the_person_gives_them() {
+        let with = |panes| areas((80, 24), Wants { panes, ..CALM }).unwrap();
+        let calm = with(CALM.panes);
+        let line = with(Panes {
+            think: ThinkView::Line,
+            ..CALM.panes
+        });
+        assert_eq!(line.think.height, 1);
+        let all = with(Panes {
+            think: ThinkView::All,
+            ..CALM.panes
+        });
+        assert_eq!(all.response.height, RESPONSE_LEFT);
+        let alone = with(Panes {
+            alone: Some(Alone::Response),
+            ..CALM.panes
+        });
+        assert_eq!(
+            (alone.think.height, alone.response.height),
+            (0, calm.think.height + calm.response.height)
+        );
+        let hidden = with(Panes {
+            telemetry: TelemetryView::Hidden,
+            ..CALM.panes
+        });
+        assert!(
+            hidden.telemetry.is_empty()
+                && hidden.response.height + hidden.think.height > alone.response.height
+        );
+        let full = with(Panes {
+            telemetry: TelemetryView::All,
+            ..CALM.panes
+        });
+        assert!(
+            full.side
+                && full.telemetry.height > 15
+                && full.response.is_empty()
+                && full.think.is_empty()
+        );
+        let wide = areas(
+            (200, 60),
+            Wants {
+                panes: Panes {
+                    telemetry: TelemetryView::Hidden,
+                    ..CALM.panes
+                },
+                ..CALM
+            },
+        );
+        assert_eq!(wide.unwrap().response.width, 200);
+    }
+
     proptest! {
         #[test]
         fn parts_lie_inside_and_never_overlap(
             width in 40_u16..300, height in 10_u16..120, alarm: bool, hint in 0_usize..9, message in 0_usize..12,
+            think in prop::sample::select(vec![ThinkView::Line, ThinkView::Rows, ThinkView::All]),
+            telemetry in prop::sample::select(vec![TelemetryView::Fits, TelemetryView::All, TelemetryView::Hidden]),
+            alone in prop::option::of(prop::sample::select(vec![Alone::Think, Alone::Response])),
         ) {
-            let all = areas((width, height), Wants { alarm, hint, message }).unwrap();
+            let panes = Panes { think, telemetry, alone };
+            let all = areas((width, height), Wants { alarm, hint, message, panes }).unwrap();
             let parts = [all.alarm, all.think, all.response, all.hint, all.message, all.telemetry, all.status];
             let screen = Rect::new(0, 0, width, height);
             let mut cells = 0;
@@ -184,7 +268,8 @@ mod tests {
                 prop_assert!(parts[..index].iter().all(|other| other.intersection(*part).area() == 0));
             }
             prop_assert_eq!(cells, screen.area(), "all of the screen is used");
-            prop_assert!(all.response.height >= 3 && all.message.height >= 2);
+            prop_assert!(all.message.height >= 2);
+            prop_assert!(alone.is_some() || telemetry == TelemetryView::All || all.response.height >= 3);
         }
     }
 }

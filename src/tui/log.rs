@@ -1,6 +1,7 @@
 //! A list of texts that grows at its end and is scrolled: what a pane shows. Only what is visible is ever broken into rows.
 //! Not what the texts mean, and not how they are drawn.
 
+use super::markdown::{Look, Page};
 use super::wrap::Rows;
 
 /// Columns in front of every row, for the sign of its block.
@@ -32,19 +33,66 @@ pub struct Block {
     pub kind: Kind,
     /// The text as it came.
     pub text: String,
+    /// Whether more of it is to come.
+    open: bool,
+    /// Whether it is shown as it came, not as markdown.
+    raw: bool,
     rows: Rows,
+    page: Page,
 }
 
 impl Block {
-    /// The bytes of one row, which must have been visible in the last [`Log::settle`].
-    pub fn row(&self, row: usize) -> &str {
-        self.rows.kept().get(row).map_or("", |row| {
-            self.text.get(row.start..row.end).unwrap_or_default()
-        })
+    fn new(kind: Kind, text: String) -> Self {
+        Self {
+            kind,
+            text,
+            open: false,
+            raw: kind != Kind::Answer,
+            rows: Rows::default(),
+            page: Page::default(),
+        }
     }
 
+    /// The spans of one row, which must have been visible in the last [`Log::settle`].
+    pub fn row(&self, row: usize) -> Vec<(&str, Look)> {
+        if !self.raw {
+            let spans = self.page.kept().get(row).map(|row| row.spans.iter());
+            return spans
+                .into_iter()
+                .flatten()
+                .map(|span| (span.text.as_str(), span.look))
+                .collect();
+        }
+        let row = self.rows.kept().get(row);
+        let text = row.and_then(|row| self.text.get(row.start..row.end));
+        text.map(|text| (text, Look::default()))
+            .into_iter()
+            .collect()
+    }
+
+    /// How many rows it takes.
     fn rows(&mut self, width: usize) -> usize {
-        self.rows.of(&self.text, width.saturating_sub(GUTTER)).len()
+        let width = width.saturating_sub(GUTTER);
+        match self.raw {
+            true => self.rows.of(&self.text, width).len(),
+            false => self.page.of(&self.text, width, self.open).len(),
+        }
+    }
+
+    /// The byte of the text that a row begins with; none past the last.
+    fn place(&self, row: usize) -> Option<usize> {
+        match self.raw {
+            true => self.rows.kept().get(row).map(|row| row.start),
+            false => self.page.kept().get(row).map(|row| row.source),
+        }
+    }
+
+    /// The row that shows a byte.
+    fn holding(&self, at: usize) -> usize {
+        match self.raw {
+            true => self.rows.holding(at),
+            false => self.page.holding(at),
+        }
     }
 }
 
@@ -77,16 +125,17 @@ pub struct Log {
     width: usize,
     height: usize,
     visible: Vec<Line>,
+    /// Whether answers are shown as they came.
+    raw: bool,
 }
 
 impl Log {
     /// Appends a text.
     pub fn push(&mut self, kind: Kind, text: impl Into<String>) {
-        self.blocks.push(Block {
-            kind,
-            text: text.into(),
-            rows: Rows::default(),
-        });
+        self.close();
+        let mut block = Block::new(kind, text.into());
+        block.raw |= self.raw;
+        self.blocks.push(block);
         self.unseen |= self.top.is_some();
     }
 
@@ -99,6 +148,29 @@ impl Log {
             }
             _ => self.push(kind, text),
         }
+        if let Some(block) = self.blocks.last_mut() {
+            block.open = true;
+        }
+    }
+
+    /// Nothing more comes to the last text.
+    pub fn close(&mut self) {
+        if let Some(block) = self.blocks.last_mut() {
+            block.open = false;
+        }
+    }
+
+    /// Shows answers as they came, or as markdown.
+    pub fn set_raw(&mut self, raw: bool) {
+        self.raw = raw;
+        for block in &mut self.blocks {
+            block.raw = raw || block.kind != Kind::Answer;
+        }
+    }
+
+    /// Whether answers are shown as they came.
+    pub fn raw(&self) -> bool {
+        self.raw
     }
 
     /// Forgets what the program said since the last text of the conversation: that text is gone on with.
@@ -116,6 +188,7 @@ impl Log {
         *self = Self {
             width: self.width,
             height: self.height,
+            raw: self.raw,
             ..Self::default()
         };
     }
@@ -151,6 +224,27 @@ impl Log {
         if !self.blocks.is_empty() {
             self.anchor(Line { block: 0, row: 0 });
         }
+        self.settle(self.width, self.height);
+    }
+
+    /// Brings byte `byte` of a block into view, in the upper third.
+    pub fn go_to(&mut self, block: usize, byte: usize) {
+        if block >= self.blocks.len() {
+            return;
+        }
+        let row = self.anchored(Anchor {
+            block,
+            byte,
+            gap: false,
+        });
+        let mut line = row;
+        for _ in 0..self.height / 3 {
+            match self.before(line) {
+                Some(before) => line = before,
+                None => break,
+            }
+        }
+        self.anchor(line);
         self.settle(self.width, self.height);
     }
 
@@ -251,11 +345,11 @@ impl Log {
 
     fn anchor(&mut self, line: Line) {
         let block = &self.blocks[line.block];
-        let row = block.rows.kept().get(line.row);
+        let place = block.place(line.row);
         self.top = Some(Anchor {
             block: line.block,
-            byte: row.map_or(block.text.len(), |row| row.start),
-            gap: row.is_none(),
+            byte: place.unwrap_or(block.text.len()),
+            gap: place.is_none(),
         });
     }
 
@@ -263,7 +357,7 @@ impl Log {
         let rows = self.rows(anchor.block);
         let row = match anchor.gap {
             true => rows,
-            false => self.blocks[anchor.block].rows.holding(anchor.byte),
+            false => self.blocks[anchor.block].holding(anchor.byte),
         };
         Line {
             block: anchor.block,
@@ -279,31 +373,30 @@ mod tests {
     fn log(texts: &[&str], height: usize) -> Log {
         let mut log = Log::default();
         for text in texts {
-            log.push(Kind::Answer, *text);
+            log.push(Kind::Think, *text);
         }
         log.settle(12, height);
         log
     }
 
-    fn shown(log: &Log) -> Vec<&str> {
-        log.visible()
-            .iter()
-            .map(|line| log.blocks()[line.block].row(line.row))
-            .collect()
+    fn shown(log: &Log) -> Vec<String> {
+        let row = |line: &Line| log.blocks()[line.block].row(line.row);
+        let text = |line| row(line).iter().map(|(text, _)| *text).collect();
+        log.visible().iter().map(text).collect()
     }
 
     #[test]
     fn the_end_is_followed_until_somebody_reads_above() {
         let mut log = log(&["one", "two\nthree\nfour"], 3);
         assert_eq!(shown(&log), ["two", "three", "four"]);
-        log.extend(Kind::Answer, "\nfive");
+        log.extend(Kind::Think, "\nfive");
         log.settle(12, 3);
         assert_eq!(shown(&log), ["three", "four", "five"]);
         assert!(log.follows() && !log.unseen());
 
         log.scroll(-2);
         assert_eq!(shown(&log), ["", "two", "three"]);
-        log.extend(Kind::Answer, "\nsix");
+        log.extend(Kind::Think, "\nsix");
         log.settle(12, 3);
         assert_eq!(
             shown(&log),

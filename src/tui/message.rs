@@ -1,9 +1,11 @@
 //! All that can happen to the screen.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crossterm::event::KeyEvent;
 
+use crate::chat::Kept;
 use crate::engine::{Event, Telemetry};
 
 /// Something that happened.
@@ -23,6 +25,14 @@ pub enum Message {
     Telemetry(Box<Telemetry>),
     /// Time since the screen opened. The state knows no other clock.
     Now(Duration),
+    /// The editor gave this back, or why it did not.
+    Edited(Result<String, String>),
+    /// Something that was to be done in the world has this to say.
+    Told(String),
+    /// The conversations that are kept.
+    Sessions(Vec<Kept>),
+    /// The conversation was copied to this file.
+    Forked(PathBuf),
     /// A signal asks the program to leave.
     Terminate,
     /// A signal asks the program to sleep.

@@ -1,36 +1,53 @@
 //! The screen. A message comes in, [`update`] changes the [`State`] and says what is to be done, [`view`] draws it.
 //! Only [`run`] and what it calls touch the terminal, the clock and the engine's channels.
 
+mod clipboard;
 pub mod commands;
+mod conversation;
 mod draft;
+mod editor;
 mod effect;
 mod event_loop;
 mod figures;
+mod files;
 mod glyph;
 mod input;
 pub mod keys;
 mod layout;
 mod log;
+mod markdown;
 mod message;
+mod outward;
+mod overlay;
+mod panes;
+mod recall;
+mod search;
+mod settings;
 mod state;
 mod stderr;
 mod terminal;
 mod theme;
+mod totals;
 mod turn;
 mod update;
 mod view;
 mod wrap;
 
+use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
 use crossbeam_channel::unbounded;
 
+use crate::chat::Shelf;
 use crate::cli::Exit;
 use crate::engine::Handle;
 
 pub use effect::{Effect, Outcome};
 pub use message::Message;
+pub use panes::{TelemetryView, ThinkView};
+pub use settings::Settings;
 pub use state::State;
 pub use theme::Theme;
 pub use update::update;
@@ -40,18 +57,44 @@ pub use view::view;
 const LAST_SAVE: Duration = Duration::from_secs(3);
 
 /// What a person sets about the screen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// The looks.
     pub theme: Theme,
+    /// Whether answers are shown as they came.
+    pub raw: bool,
+    /// How much of the reasoning is shown.
+    pub think: ThinkView,
+    /// How much of the telemetry is shown.
+    pub telemetry: TelemetryView,
+    /// Whether nothing moves that need not.
+    pub still: bool,
+    /// Whether the end of a long answer rings.
+    pub bell: bool,
+    /// Whether the window's title and the progress in the bar of tasks are set.
+    pub titles: bool,
+    /// Where conversations are kept.
+    pub shelf: Option<Shelf>,
+    /// The folder for what was copied last.
+    pub copies: Option<PathBuf>,
+    /// The settings file.
+    pub settings: Option<PathBuf>,
 }
 
 impl Options {
     /// What the environment asks for: no colour where `NO_COLOR` is set to anything.
     pub fn from_environment() -> Self {
-        let mono = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self {
-            theme: if mono { Theme::Mono } else { Theme::Ansi },
+        Self::default().in_environment()
+    }
+
+    /// These, as far as the environment does not ask for something else.
+    pub fn in_environment(self) -> Self {
+        match std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+            true => Self {
+                theme: Theme::Mono,
+                ..self
+            },
+            false => self,
         }
     }
 }
@@ -66,14 +109,24 @@ pub fn run(engine: Handle, options: Options) -> anyhow::Result<()> {
     let (sender, inputs) = unbounded();
     let terminal = terminal::Terminal::open()?;
     input::listen_to_signals(sender.clone()).context("signals could not be listened to")?;
-    input::listen_to_keys(sender).context("the keyboard could not be listened to")?;
+    let keys = input::Gate::default();
+    input::listen_to_keys(sender, keys.clone()).context("the keyboard could not be listened to")?;
     let size = terminal
         .size()
         .context("the size of the terminal could not be read")?;
-    let state = State::new(size, options.theme);
+    let mut state = State::new(size, options.theme);
+    state.panes.think = options.think;
+    state.panes.telemetry = options.telemetry;
+    state.still = options.still;
+    state.response.set_raw(options.raw);
     let events = engine.events.clone();
-    let outcome = event_loop::Loop::new(state, terminal, inputs, engine).run();
-    match outcome.context("the terminal failed")? {
+    let ended = event_loop::Loop::new(state, terminal, inputs, engine, keys, options).run();
+    let (outcome, summary) = ended.context("the terminal failed")?;
+    if let Some(summary) = summary {
+        // Whoever closed the terminal does not read it.
+        let _ = writeln!(std::io::stdout(), "{summary}");
+    }
+    match outcome {
         Outcome::Done => Ok(()),
         Outcome::EngineFailed(reason) => anyhow::bail!("the engine stopped: {reason}"),
         Outcome::Interrupted => {

@@ -1,14 +1,23 @@
 //! All that the screen knows. Changed by update alone, read by the views. No terminal, no clock, no channel in here.
 
+use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use super::conversation::Conversation;
 use super::draft::Draft;
 use super::glyph;
 use super::layout::{self, Areas, Wants};
 use super::log::{Kind, Log};
+use super::overlay::Overlay;
+use super::panes::Panes;
+use super::recall::Recall;
+use super::search::Search;
 use super::theme::Theme;
+use super::totals::Totals;
 use super::turn::Turn;
 use super::wrap::Rows;
+use crate::chat::Sampling;
 use crate::engine::{Activity, ModelFacts, Telemetry};
 use crate::text::{Effort, Message as Said, Role};
 
@@ -68,6 +77,8 @@ pub struct State {
     pub think: Log,
     /// Think tokens and time of the last turn.
     pub thought: Option<(usize, Duration)>,
+    /// Response tokens and time of the last turn.
+    pub answered: Option<(usize, Duration)>,
     /// The start of the person's last message: what the reasoning is about.
     pub about: String,
     /// The message being written.
@@ -80,8 +91,28 @@ pub struct State {
     pub hint: Option<String>,
     /// Whether the next Ctrl-C leaves.
     pub armed: bool,
-    /// Rows of the help above its visible part, while it is open.
-    pub help: Option<usize>,
+    /// What is open over everything else.
+    pub overlay: Option<Overlay>,
+    /// Messages that wait until the engine is free, oldest first.
+    pub queue: VecDeque<String>,
+    /// What was sent before.
+    pub recall: Recall,
+    /// How much of each pane is shown.
+    pub panes: Panes,
+    /// What is looked for.
+    pub search: Option<Search>,
+    /// The conversation, for copying and exporting.
+    pub conversation: Conversation,
+    /// Where it is kept, if it is.
+    pub history: Option<PathBuf>,
+    /// How tokens are chosen, once it is known.
+    pub sampling: Option<Sampling>,
+    /// Counts and times of this session.
+    pub totals: Totals,
+    /// Whether the message that comes back is to be opened in the editor.
+    pub edit_next: bool,
+    /// Whether nothing may move that need not: clocks stand still but for a token.
+    pub still: bool,
     /// Whether the screen differs from what was drawn last.
     pub dirty: bool,
 }
@@ -103,13 +134,24 @@ impl State {
             response: Log::default(),
             think: Log::default(),
             thought: None,
+            answered: None,
             about: String::new(),
             draft: Draft::default(),
             choice: Some(0),
             focus: Focus::default(),
             hint: None,
             armed: false,
-            help: None,
+            overlay: None,
+            queue: VecDeque::new(),
+            recall: Recall::default(),
+            panes: Panes::default(),
+            search: None,
+            conversation: Conversation::default(),
+            history: None,
+            sampling: None,
+            totals: Totals::default(),
+            edit_next: false,
+            still: false,
             dirty: true,
         };
         state.settle();
@@ -131,7 +173,7 @@ impl State {
 
     /// Where everything is; None if the terminal is too small.
     pub fn areas(&self) -> Option<Areas> {
-        let width = usize::from(layout::main_width(self.size));
+        let width = usize::from(layout::main_width(self.size, self.panes));
         let hint = self.hint.as_deref().unwrap_or_default();
         let wants = Wants {
             alarm: self.telemetry.drops > 0,
@@ -142,6 +184,7 @@ impl State {
             message: self
                 .draft
                 .height(width.saturating_sub(layout::PROMPT), layout::MESSAGE_ROWS),
+            panes: self.panes,
         };
         layout::areas(self.size, wants)
     }
@@ -197,6 +240,7 @@ impl State {
 
     /// Puts the messages of a conversation in both panes.
     pub fn show_history(&mut self, messages: Vec<Said>) {
+        self.conversation = Conversation::new(messages.clone());
         for message in messages {
             match message.role {
                 Role::System => {
@@ -220,6 +264,7 @@ impl State {
         let line = text.lines().find(|line| !line.trim().is_empty());
         let line = line.unwrap_or_default();
         self.about = glyph::fitted(line, 60);
+        self.recall.said(&text);
         self.response.push(Kind::User, text);
     }
 

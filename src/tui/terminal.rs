@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::style::Print;
 use crossterm::terminal::{
     BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
     disable_raw_mode, enable_raw_mode,
@@ -15,11 +16,16 @@ use ratatui::Terminal as Ratatui;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 
+use super::outward::{Progress, progress_bytes};
 use super::{State, stderr, view};
 use crate::cli::Exit;
 
 /// Whether the terminal is taken. A process has one terminal, and a panic or a signal must find it without a reference.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Asks the terminal to remember the window's title, and to take it again.
+const PUSH_TITLE: &str = "\x1b[22;2t";
+const POP_TITLE: &str = "\x1b[23;2t";
 
 /// Bytes that are gathered before the terminal is written to: a frame, as a rule.
 const BUFFER: usize = 64 * 1024;
@@ -72,6 +78,27 @@ impl Terminal {
         execute!(self.ratatui.backend_mut(), EndSynchronizedUpdate)
     }
 
+    /// Sends bytes that draw nothing: a title, a bell, a text to copy.
+    ///
+    /// # Errors
+    /// The terminal fails.
+    pub fn say(&mut self, bytes: &str) -> io::Result<()> {
+        let backend = self.ratatui.backend_mut();
+        backend.write_all(bytes.as_bytes())?;
+        Write::flush(backend)
+    }
+
+    /// Gives the terminal back while something else is done with it, and takes it again.
+    ///
+    /// # Errors
+    /// The terminal fails.
+    pub fn lend<T>(&mut self, to: impl FnOnce() -> T) -> io::Result<T> {
+        give_back();
+        let done = to();
+        self.reenter()?;
+        Ok(done)
+    }
+
     /// Forgets what was drawn last, so that the next drawing is a whole one.
     ///
     /// # Errors
@@ -116,6 +143,7 @@ fn take() -> io::Result<()> {
     let set_up = enable_raw_mode().and_then(|()| {
         execute!(
             io::stdout(),
+            Print(PUSH_TITLE),
             EnterAlternateScreen,
             EnableBracketedPaste,
             cursor::Hide
@@ -136,6 +164,7 @@ pub fn give_back() {
     // Each on its own: one that fails must not keep the others back.
     let _ = execute!(out, EndSynchronizedUpdate, DisableBracketedPaste);
     let _ = execute!(out, cursor::Show, LeaveAlternateScreen);
+    let _ = execute!(out, Print(progress_bytes(Progress::None)), Print(POP_TITLE));
     let _ = out.flush();
     let _ = disable_raw_mode();
     stderr::restore();

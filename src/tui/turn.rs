@@ -55,6 +55,11 @@ impl Turn {
         let from = self.first.unwrap_or(now);
         self.answering.unwrap_or(now).saturating_sub(from)
     }
+
+    /// How long the response has taken.
+    pub fn responding(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.answering.unwrap_or(now))
+    }
 }
 
 #[cfg(test)]
@@ -72,6 +77,7 @@ mod tests {
         turn.count(Some(Channel::Response), at(8));
         turn.count(Some(Channel::Response), at(9));
         assert_eq!(turn.thinking(at(20)), at(5));
+        assert_eq!(turn.responding(at(20)), at(12));
         assert_eq!((turn.think, turn.response), (1, 2));
     }
 }

@@ -28,6 +28,15 @@ pub struct LineArgs {
     incremental: bool,
 }
 
+impl From<ChatArgs> for LineArgs {
+    fn from(chat: ChatArgs) -> Self {
+        Self {
+            chat,
+            incremental: false,
+        }
+    }
+}
+
 /// Runs the command: reads lines until `/exit`, the end of the input or a signal.
 ///
 /// # Errors
@@ -37,8 +46,9 @@ pub fn run(arguments: &LineArgs) -> anyhow::Result<()> {
     let (facts, mut session) = arguments.chat.check()?.open()?;
     let input = Input::start()?;
     banner(&facts, &session);
-    for note in session.take_notes() {
-        eprintln!("k3: {note}");
+    let warnings = session.take_warnings();
+    for line in warnings.into_iter().chain(session.take_notes()) {
+        eprintln!("k3: {line}");
     }
     let begin = match offer::settle(&mut session, &input)? {
         Begin::Leave => return Ok(()),

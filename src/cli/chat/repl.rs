@@ -214,6 +214,8 @@ impl Repl {
                 }
                 return Ok(self.changing);
             }
+            // Only a screen asks for another conversation.
+            Event::Loaded { .. } => return Ok(true),
             Event::SamplingIs(sampling) => {
                 self.sampling = sampling;
                 self.say(&sampling::words(&sampling));

@@ -1,63 +1,315 @@
 //! What the slash commands do.
 
-use super::super::commands::Slash;
+use std::path::PathBuf;
+
+use super::super::commands::{Busy, Copied, Slash};
 use super::super::effect::Effect;
-use super::super::state::{Phase, State};
+use super::super::log::Log;
+use super::super::overlay::Overlay;
+use super::super::search::{Search, places};
+use super::super::state::{Focus, Phase, State};
+use super::super::theme::Theme;
 use super::quit;
+use crate::chat::{Draw, Sampling};
 use crate::engine::Command;
 use crate::stream::Preset;
-use crate::text::Effort;
+use crate::text::{Effort, Role};
 
-/// Runs a command, also while the model is busy.
-pub fn run(state: &mut State, slash: Slash) -> Vec<Effect> {
+/// Runs a command.
+pub fn run(state: &mut State, slash: Slash, busy: Busy) -> Vec<Effect> {
+    if busy == Busy::Waits && state.busy() {
+        say(
+            state,
+            "Not while an answer runs; wait for it, or stop it with Esc.",
+        );
+        return Vec::new();
+    }
     match slash {
-        Slash::Help => {
-            state.help = Some(0);
-            Vec::new()
+        Slash::Help => state.overlay = Some(Overlay::Help(0)),
+        Slash::Stats => state.overlay = Some(Overlay::Stats(0)),
+        Slash::Reset => return reset(state),
+        Slash::Pause => return ask(state, Command::Pause),
+        Slash::Continue => return ask(state, Command::Continue),
+        Slash::Regenerate => return ask(state, Command::Regenerate),
+        Slash::Undo => return ask(state, Command::Undo),
+        Slash::Edit => {
+            state.edit_next = able(state);
+            return ask(state, Command::Undo);
         }
-        Slash::Reset => reset(state),
-        Slash::Pause => ask(state, Command::Pause),
-        Slash::Continue => ask(state, Command::Continue),
-        Slash::Regenerate => ask(state, Command::Regenerate),
-        Slash::Undo => ask(state, Command::Undo),
-        Slash::Effort(Some(effort)) => think(state, Some(effort)),
-        Slash::Think(Some(false)) => think(state, None),
-        Slash::Think(Some(true)) => {
-            if !able(state) {
-                return Vec::new();
-            }
-            // The engine knows which effort was in force before; it answers with it.
-            state.answers_due += 1;
-            vec![Effect::Send(Command::Think(true))]
-        }
-        Slash::Effort(None) | Slash::Think(None) => {
-            state.hint = Some(match state.thinking {
-                None => "Not known yet: the model is still loading.".to_owned(),
-                Some(None) => "Thinking is off. /think on, or /effort low, high or max.".to_owned(),
-                Some(Some(effort)) => format!(
-                    "Thinking is on, effort {}. /effort low, high or max; /think off.",
-                    effort.as_str()
-                ),
-            });
-            Vec::new()
-        }
+        Slash::Effort(Some(effort)) => return think(state, Some(effort)),
+        Slash::Think(Some(false)) => return think(state, None),
+        Slash::Think(Some(true)) => return think_again(state),
+        Slash::Effort(None) | Slash::Think(None) => say_thinking(state),
         Slash::Preset(None) => {
             let names = Preset::ALL.map(Preset::name).join(", ");
-            state.hint = Some(format!("/preset and one of: {names}."));
+            say(state, &format!("/preset and one of: {names}."));
+        }
+        Slash::Preset(Some(preset)) => return take_preset(state, preset),
+        Slash::System(None) => {
+            let hint = match state.conversation.system() {
+                Some(text) => format!("The system message is: {text}"),
+                None => "There is no system message. /system TEXT sets one.".to_owned(),
+            };
+            say(state, &hint);
+        }
+        Slash::System(Some(text)) => return ask(state, Command::System(text)),
+        Slash::Temperature(None) | Slash::TopP(None) | Slash::Seed(None) => say_sampling(state),
+        Slash::Temperature(Some(0.0)) => return ask(state, Command::Sampling(Sampling::Greedy)),
+        Slash::Temperature(Some(temperature)) => {
+            return draw(state, |draw| draw.temperature = temperature);
+        }
+        Slash::TopP(Some(top_p)) => return draw(state, |draw| draw.top_p = top_p),
+        Slash::Seed(Some(seed)) => return draw(state, |draw| draw.seed = seed),
+        Slash::Search(text) => search(state, text.as_deref()),
+        Slash::Copy(what) => return copy(state, what),
+        Slash::Export(file) => {
+            let text = match file.ends_with(".jsonl") {
+                true => state.conversation.json_lines(),
+                false => state.conversation.markdown(),
+            };
+            return write(state, file, text);
+        }
+        Slash::Save(file) => {
+            let text = state.conversation.json_lines();
+            return write(state, file, text);
+        }
+        Slash::Load(file) => return load(state, PathBuf::from(file)),
+        Slash::Sessions => return vec![Effect::ListSessions],
+        Slash::Rename(name) => match state.history.clone() {
+            Some(path) => return vec![Effect::Rename(path, name)],
+            None => not_kept(state),
+        },
+        Slash::Fork => match state.history.clone() {
+            Some(path) => return vec![Effect::Fork(path)],
+            None => not_kept(state),
+        },
+        Slash::Theme(Some(theme)) => state.theme = theme,
+        Slash::Theme(None) => {
+            let names = Theme::ALL.map(Theme::name).join(", ");
+            let hint = format!("The theme is {}. There are: {names}.", state.theme.name());
+            say(state, &hint);
+        }
+        Slash::Raw => raw(state),
+        Slash::Settings => return vec![Effect::EditSettings],
+        Slash::Quit => return quit(state),
+    }
+    Vec::new()
+}
+
+fn say(state: &mut State, hint: &str) {
+    state.hint = Some(hint.to_owned());
+}
+
+fn not_kept(state: &mut State) {
+    say(
+        state,
+        "This conversation is not kept in a file. /save FILE writes it to one.",
+    );
+}
+
+fn say_thinking(state: &mut State) {
+    let hint = match state.thinking {
+        None => "Not known yet: the model is still loading.".to_owned(),
+        Some(None) => "Thinking is off. /think on, or /effort low, high or max.".to_owned(),
+        Some(Some(effort)) => format!(
+            "Thinking is on, effort {}. /effort low, high or max; /think off.",
+            effort.as_str()
+        ),
+    };
+    say(state, &hint);
+}
+
+/// Thinking on again, with the effort of before: the engine knows it and answers with it.
+fn think_again(state: &mut State) -> Vec<Effect> {
+    if !able(state) {
+        return Vec::new();
+    }
+    state.answers_due += 1;
+    vec![Effect::Send(Command::Think(true))]
+}
+
+fn take_preset(state: &mut State, preset: Preset) -> Vec<Effect> {
+    if !able(state) {
+        return Vec::new();
+    }
+    let hint = match state.phase {
+        Phase::Turn(_) => "Changing the memory plan when this token is through.",
+        _ => "Changing the memory plan.",
+    };
+    say(state, hint);
+    vec![Effect::Send(Command::Preset(preset))]
+}
+
+/// How tokens are chosen, in a sentence.
+pub fn sampling(sampling: Sampling) -> String {
+    match sampling {
+        Sampling::Greedy => "the most probable token, always".to_owned(),
+        Sampling::Draw(draw) => {
+            let top_k = match draw.top_k {
+                Some(k @ 1..) => format!(", top-k {k}"),
+                _ => String::new(),
+            };
+            format!(
+                "temperature {}, top-p {}{top_k}, seed {}",
+                draw.temperature, draw.top_p, draw.seed
+            )
+        }
+    }
+}
+
+fn say_sampling(state: &mut State) {
+    let hint = match state.sampling {
+        None => "Not known yet: the model is still loading.".to_owned(),
+        Some(now) => format!("Tokens are chosen by: {}.", sampling(now)),
+    };
+    say(state, &hint);
+}
+
+fn draw(state: &mut State, change: impl FnOnce(&mut Draw)) -> Vec<Effect> {
+    let mut draw = match state.sampling {
+        Some(Sampling::Draw(draw)) => draw,
+        _ => Draw::new(0),
+    };
+    change(&mut draw);
+    if let Err(error) = draw.check() {
+        say(state, &format!("Not set: {error}."));
+        return Vec::new();
+    }
+    ask(state, Command::Sampling(Sampling::Draw(draw)))
+}
+
+/// Answers as they came, or as markdown again.
+pub fn raw(state: &mut State) {
+    let raw = !state.response.raw();
+    state.response.set_raw(raw);
+    say(
+        state,
+        match raw {
+            true => "Answers are shown as they came. F5 shows them as markdown.",
+            false => "Answers are shown as markdown. F5 shows them as they came.",
+        },
+    );
+}
+
+fn search(state: &mut State, text: Option<&str>) {
+    match text {
+        Some(text) => {
+            state.search = Some(Search::new(text));
+            find(state, false);
+        }
+        None => {
+            state.search = None;
+            say(
+                state,
+                "/search TEXT finds a text; F7 goes to the one before, F8 to the next.",
+            );
+        }
+    }
+}
+
+/// Goes to the next place of what is looked for, or to the one before, in the pane that has the keys.
+pub fn find(state: &mut State, forward: bool) {
+    let Some(mut search) = state.search.clone() else {
+        say(state, "Nothing is looked for yet: /search TEXT.");
+        return;
+    };
+    let log: &mut Log = match state.focus {
+        Focus::Think => &mut state.think,
+        Focus::Message | Focus::Response => &mut state.response,
+    };
+    let all: Vec<(usize, usize)> = log
+        .blocks()
+        .iter()
+        .enumerate()
+        .flat_map(|(index, block)| {
+            places(&block.text, &search.needle).map(move |(start, _)| (index, start))
+        })
+        .collect();
+    // From the end on, if nothing was found before: what is looked for was said lately, as a rule.
+    let next = match (search.at, forward) {
+        (None, false) => all.len().checked_sub(1),
+        (None, true) => (!all.is_empty()).then_some(0),
+        (Some(at), false) => all
+            .iter()
+            .rposition(|place| *place < at)
+            .or(all.len().checked_sub(1)),
+        (Some(at), true) => all
+            .iter()
+            .position(|place| *place > at)
+            .or((!all.is_empty()).then_some(0)),
+    };
+    let hint = match next {
+        Some(index) => {
+            let (block, byte) = all[index];
+            search.at = Some((block, byte));
+            log.go_to(block, byte);
+            format!(
+                "{} of {}. F7 the one before, F8 the next.",
+                index + 1,
+                all.len()
+            )
+        }
+        None => "Not found in this pane.".to_owned(),
+    };
+    state.search = Some(search);
+    say(state, &hint);
+}
+
+fn copy(state: &mut State, what: Copied) -> Vec<Effect> {
+    let conversation = &state.conversation;
+    let answer = |message: &&crate::text::Message| message.role == Role::Assistant;
+    let copied = match what {
+        Copied::Answer => conversation
+            .last_answer()
+            .map(|text| ("The answer", text.to_owned())),
+        Copied::Think => conversation
+            .messages()
+            .iter()
+            .rev()
+            .find(answer)
+            .and_then(|message| message.reasoning_content.clone())
+            .map(|text| ("The reasoning", text)),
+        Copied::All => Some(("The conversation", conversation.markdown())),
+        Copied::Code(number) => {
+            let code = conversation.code_blocks().into_iter().nth(number - 1);
+            code.map(|text| ("The code", text))
+        }
+    };
+    match copied.filter(|(_, text)| !text.is_empty()) {
+        Some((name, text)) => vec![Effect::Copy(name, text)],
+        None => {
+            let hint = match what {
+                Copied::Code(_) => format!(
+                    "The last answer has {}.",
+                    super::super::figures::counted(
+                        conversation.code_blocks().len(),
+                        "block of code"
+                    )
+                    .replace("block of codes", "blocks of code")
+                ),
+                _ => "There is nothing to copy yet.".to_owned(),
+            };
+            say(state, &hint);
             Vec::new()
         }
-        Slash::Preset(Some(preset)) => {
-            if !able(state) {
-                return Vec::new();
-            }
-            state.hint = Some(match state.phase {
-                Phase::Turn(_) => "Changing the memory plan when this token is through.".to_owned(),
-                _ => "Changing the memory plan.".to_owned(),
-            });
-            vec![Effect::Send(Command::Preset(preset))]
-        }
-        Slash::Quit => quit(state),
     }
+}
+
+fn write(state: &mut State, file: String, text: String) -> Vec<Effect> {
+    if text.is_empty() {
+        say(state, "There is nothing to write yet.");
+        return Vec::new();
+    }
+    vec![Effect::Write(file, text)]
+}
+
+/// Goes over to another conversation.
+pub fn load(state: &mut State, path: PathBuf) -> Vec<Effect> {
+    if state.history.as_ref() == Some(&path) {
+        say(state, "That is this conversation.");
+        return Vec::new();
+    }
+    ask(state, Command::Load(path))
 }
 
 /// The effort after the one in force, or after the one asked for last: off, low, high, max.
@@ -92,7 +344,10 @@ fn reset(state: &mut State) -> Vec<Effect> {
     }
     if let Phase::Turn(turn) = &mut state.phase {
         turn.cancelling = true;
-        state.hint = Some("Stopping the answer, then forgetting the conversation.".to_owned());
+        say(
+            state,
+            "Stopping the answer, then forgetting the conversation.",
+        );
     }
     vec![Effect::Send(Command::Reset)]
 }
@@ -112,6 +367,6 @@ fn able(state: &mut State) -> bool {
         _ if state.closing => "The program is closing.",
         _ => return true,
     };
-    state.hint = Some(obstacle.to_owned());
+    say(state, obstacle);
     false
 }

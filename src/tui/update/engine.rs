@@ -6,6 +6,7 @@ use super::super::figures::{counted, seconds};
 use super::super::log::Kind;
 use super::super::state::{Phase, State};
 use super::super::turn::Turn;
+use super::send;
 use crate::engine::{Activity, Ended, Event, Reread, TurnFacts};
 use crate::text::{Channel, Message as Said};
 
@@ -17,22 +18,32 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             messages,
             effort,
             open,
+            sampling,
+            history,
         } => {
             state.telemetry.positions.1 = model.context;
             state.thinking = Some(effort);
+            state.sampling = Some(sampling);
+            state.history = history;
             if model.demo {
                 state.response.push(Kind::Notice, DEMO);
             }
             state.model = Some(model);
             state.phase = Phase::Idle;
             state.show_history(messages);
-            if let Some(ended) = open {
-                let how = ending(&ended).1;
-                state.response.push(
-                    Kind::Alarm,
-                    format!("The last answer is not finished: {how} {GO_ON}"),
-                );
-            }
+            say_open(state, open);
+            return send::next(state);
+        }
+        Event::Loaded {
+            history,
+            messages,
+            open,
+        } => {
+            state.history = Some(history);
+            let count = messages.len();
+            show_anew(state, messages);
+            say_open(state, open);
+            state.hint = Some(format!("Going on from {}.", counted(count, "message")));
         }
         Event::TurnResumed { prompt_tokens } => resumed(state, prompt_tokens),
         Event::Paused => pause(state, true),
@@ -42,7 +53,7 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             prompt_tokens,
         } => started(state, user, prompt_tokens),
         Event::Delta { channel, text } => delta(state, channel, &text),
-        Event::TurnEnded(facts) => ended(state, facts),
+        Event::TurnEnded(facts) => return ended(state, facts),
         Event::Reset { messages } => {
             state.telemetry.positions.0 = 0;
             give_back(state);
@@ -58,6 +69,9 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             if let Some(text) = taken_back {
                 put_back(state, &text);
                 state.hint = Some("The message is taken back into the line.".to_owned());
+                if std::mem::take(&mut state.edit_next) {
+                    return vec![Effect::Edit(state.draft.text())];
+                }
             }
             if let Some(cost) = cost {
                 state.hint = Some(price(cost));
@@ -74,8 +88,12 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
                 trunk_read as f64 / 1e9
             ));
         }
-        Event::SamplingIs(_) => {
-            state.hint = Some("Chosen like this from the next answer on.".to_owned());
+        Event::SamplingIs(sampling) => {
+            state.sampling = Some(sampling);
+            state.hint = Some(format!(
+                "From the next answer on: {}.",
+                super::command::sampling(sampling)
+            ));
         }
         Event::ThinkingIs {
             effort: thinking,
@@ -104,6 +122,7 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             }
             state.asked = None;
             state.answers_due = 0;
+            state.edit_next = false;
             // A cancel that came too late is no news to somebody who is leaving.
             if !state.closing {
                 state.hint = Some(why);
@@ -138,6 +157,7 @@ pub fn gone(state: &mut State) -> Vec<Effect> {
 }
 
 fn started(state: &mut State, user: String, prompt_tokens: usize) {
+    state.conversation.user(&user);
     // Refused and accepted after all: the message must not stay behind to be sent twice.
     if state.phase == Phase::Idle && state.draft.text() == user {
         state.draft = Draft::default();
@@ -150,6 +170,7 @@ fn delta(state: &mut State, channel: Option<Channel>, text: &str) {
     if state.turn().is_none() {
         state.phase = Phase::Turn(Turn::new(state.now, 0));
     }
+    state.conversation.answer(channel, text);
     let first_thought = state
         .turn()
         .is_some_and(|turn| turn.think == 0 && !turn.heading);
@@ -170,10 +191,15 @@ fn delta(state: &mut State, channel: Option<Channel>, text: &str) {
     }
 }
 
-fn ended(state: &mut State, facts: TurnFacts) {
+fn ended(state: &mut State, facts: TurnFacts) -> Vec<Effect> {
+    state.totals.count(&facts);
     state.telemetry.positions.0 = facts.positions;
+    state.response.close();
+    state.think.close();
     if let Phase::Turn(turn) = &state.phase {
         state.thought = Some((facts.think_tokens, turn.thinking(state.now)));
+        state.answered = (facts.response_tokens > 0)
+            .then(|| (facts.response_tokens, turn.responding(state.now)));
     }
     // A message that waits for its own turn goes on waiting.
     if !matches!(state.phase, Phase::Waiting(_) | Phase::Stopped(_)) {
@@ -193,7 +219,40 @@ fn ended(state: &mut State, facts: TurnFacts) {
         _ => format!("{how} {figures}."),
     };
     state.response.push(kind, text);
+    let mut effects = match facts.ended {
+        // Whoever stopped it looks at it.
+        Ended::Cancelled => Vec::new(),
+        // Nobody looks away from a short one.
+        _ if facts.seconds_prefill + facts.seconds_decode < LONG => Vec::new(),
+        _ => vec![Effect::Bell],
+    };
+    match facts.ended {
+        Ended::Finished | Ended::Limit | Ended::StopId(_) => effects.extend(send::next(state)),
+        // After anything else the person decides.
+        _ if !state.queue.is_empty() => {
+            state.hint = Some(format!(
+                "{} not sent yet. Enter on an empty line sends the first, Up takes the last one back.",
+                counted(state.queue.len(), "message")
+            ));
+        }
+        _ => {}
+    }
+    effects
 }
+
+/// Says of the last answer that it can be gone on with.
+fn say_open(state: &mut State, open: Option<Ended>) {
+    if let Some(ended) = open {
+        let how = ending(&ended).1;
+        state.response.push(
+            Kind::Alarm,
+            format!("The last answer is not finished: {how} {GO_ON}"),
+        );
+    }
+}
+
+/// Seconds from which on an answer is long.
+const LONG: f64 = 10.0;
 
 /// What can be done about an answer that is not finished.
 const GO_ON: &str = "/continue goes on, /regen answers anew, /undo takes the message back.";
@@ -243,6 +302,7 @@ fn show_anew(state: &mut State, messages: Vec<Said>) {
     state.response.clear();
     state.think.clear();
     state.thought = None;
+    state.answered = None;
     state.about.clear();
     state.phase = Phase::Idle;
     state.show_history(messages);
@@ -288,9 +348,7 @@ fn give_back(state: &mut State) {
 
 /// A message becomes a draft again, before what has been written since.
 fn put_back(state: &mut State, text: &str) {
-    let written = state.draft.text();
-    // What starts with a slash was written with two.
-    let slash = if text.starts_with('/') { "/" } else { "" };
-    let gap = if written.is_empty() { "" } else { "\n" };
-    state.draft = Draft::with(&format!("{slash}{text}{gap}{written}"));
+    let since = state.draft.text();
+    let gap = if since.is_empty() { "" } else { "\n" };
+    state.draft = Draft::with(&format!("{}{gap}{since}", send::written(text)));
 }

@@ -1,14 +1,17 @@
 //! What keys do.
 
+use std::path::PathBuf;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::super::commands::{self, Parsed};
 use super::super::effect::Effect;
 use super::super::keys::{self, Action};
 use super::super::log::Log;
-use super::super::state::{Focus, Phase, State};
-use super::{cancel, command, quit};
-use crate::engine::Command;
+use super::super::overlay::Overlay;
+use super::super::panes::Alone;
+use super::super::state::{Focus, State};
+use super::{cancel, command, quit, send as sending};
 
 /// A key.
 pub fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
@@ -21,14 +24,16 @@ pub fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if !state.closing {
         state.hint = None;
     }
-    if let Some(top) = state.help {
-        match help_key(key, action, top) {
-            Some(help) => {
-                state.help = help;
+    if let Some(overlay) = state.overlay.take() {
+        match overlay_key(key, action, overlay) {
+            Opened::Stays(overlay) => {
+                state.overlay = Some(overlay);
                 return Vec::new();
             }
+            Opened::Closes => return Vec::new(),
+            Opened::Chosen(path) => return command::load(state, path),
             // Any other key does what it always does.
-            None => state.help = None,
+            Opened::Passes => {}
         }
     }
     match action {
@@ -51,7 +56,17 @@ pub fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
             log.scroll(log.page());
         }
         Some(Action::Follow) => follow(state),
-        Some(Action::Help) => state.help = Some(0),
+        Some(Action::Help) => state.overlay = Some(Overlay::Help(0)),
+        Some(Action::ThinkView) => {
+            state.panes.think = state.panes.think.next();
+            state.panes.alone = None;
+        }
+        Some(Action::Alone) => alone(state),
+        Some(Action::TelemetryView) => state.panes.telemetry = state.panes.telemetry.next(),
+        Some(Action::Raw) => command::raw(state),
+        Some(Action::FindBefore) => command::find(state, false),
+        Some(Action::FindNext) => command::find(state, true),
+        Some(Action::Editor) => return vec![Effect::Edit(state.draft.text())],
         Some(Action::Suspend) => return vec![Effect::Suspend],
         Some(Action::Redraw) => return vec![Effect::Redraw],
         Some(Action::EndOfInput) | None => other(state, key),
@@ -59,19 +74,55 @@ pub fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Keys while the help is open: None if the help has no use for it.
-fn help_key(key: KeyEvent, action: Option<Action>, top: usize) -> Option<Option<usize>> {
+/// What a key does to what is open over everything.
+enum Opened {
+    /// It stays, like this.
+    Stays(Overlay),
+    /// It closes.
+    Closes,
+    /// It closes, and this conversation was chosen.
+    Chosen(PathBuf),
+    /// It closes, and the key is for what lies below.
+    Passes,
+}
+
+fn overlay_key(key: KeyEvent, action: Option<Action>, overlay: Overlay) -> Opened {
     match (key.code, action) {
-        (KeyCode::Esc, _) | (_, Some(Action::Help | Action::Interrupt | Action::Send)) => {
-            Some(None)
-        }
-        (KeyCode::Char('q'), None) => Some(None),
-        (KeyCode::Up, _) => Some(Some(top.saturating_sub(1))),
-        (KeyCode::Down, _) => Some(Some(top.saturating_add(1))),
-        (KeyCode::PageUp, _) => Some(Some(top.saturating_sub(5))),
-        (KeyCode::PageDown, _) => Some(Some(top.saturating_add(5))),
-        _ => None,
+        (KeyCode::Enter, _) => match overlay {
+            Overlay::Sessions(kept, at) => match kept.into_iter().nth(at) {
+                Some(kept) => Opened::Chosen(kept.path),
+                None => Opened::Closes,
+            },
+            Overlay::Help(_) | Overlay::Stats(_) => Opened::Closes,
+        },
+        (KeyCode::Esc, _) | (_, Some(Action::Help | Action::Interrupt)) => Opened::Closes,
+        (KeyCode::Char('q'), None) => Opened::Closes,
+        (KeyCode::Up, _) => Opened::Stays(moved(overlay, -1)),
+        (KeyCode::Down, _) => Opened::Stays(moved(overlay, 1)),
+        (KeyCode::PageUp, _) => Opened::Stays(moved(overlay, -5)),
+        (KeyCode::PageDown, _) => Opened::Stays(moved(overlay, 5)),
+        _ => Opened::Passes,
     }
+}
+
+fn moved(overlay: Overlay, rows: isize) -> Overlay {
+    match overlay {
+        Overlay::Help(top) => Overlay::Help(top.saturating_add_signed(rows)),
+        Overlay::Stats(top) => Overlay::Stats(top.saturating_add_signed(rows)),
+        Overlay::Sessions(kept, at) => {
+            let last = kept.len().saturating_sub(1);
+            Overlay::Sessions(kept, at.saturating_add_signed(rows).min(last))
+        }
+    }
+}
+
+/// The pane that has the keys alone, else the conversation; and both again.
+fn alone(state: &mut State) {
+    state.panes.alone = match (state.panes.alone, state.focus) {
+        (Some(_), _) => None,
+        (None, Focus::Think) => Some(Alone::Think),
+        (None, Focus::Message | Focus::Response) => Some(Alone::Response),
+    };
 }
 
 /// The pane that scrolling keys move.
@@ -97,18 +148,19 @@ fn send(state: &mut State) -> Vec<Effect> {
     state.focus = Focus::Message;
     let text = state.draft.text();
     let parsed = match text.trim() {
-        "" => return Vec::new(),
+        // Messages that were held back when an answer was stopped.
+        "" => return sending::next(state),
         // A command may have been typed with a space behind it.
         _ if text.starts_with('/') => commands::parse(text.trim_end()),
         _ => Parsed::Text(text),
     };
     match parsed {
-        Parsed::Run(slash) => {
+        Parsed::Run(slash, busy) => {
             state.draft = Default::default();
             state.choice = Some(0);
-            command::run(state, slash)
+            command::run(state, slash, busy)
         }
-        Parsed::Text(text) => send_text(state, text),
+        Parsed::Text(text) => sending::text(state, text),
         Parsed::Wrong(why) => {
             if !complete(state) {
                 state.hint = Some(why);
@@ -116,29 +168,6 @@ fn send(state: &mut State) -> Vec<Effect> {
             Vec::new()
         }
     }
-}
-
-fn send_text(state: &mut State, text: String) -> Vec<Effect> {
-    let obstacle = match &state.phase {
-        _ if state.closing => Some("The program is closing."),
-        Phase::Idle => None,
-        Phase::Loading => Some(
-            "The model is still loading. Your message stays here; press Enter again when it is there.",
-        ),
-        Phase::Waiting(_) | Phase::Turn(_) => {
-            Some("The model is still answering. Your message stays here; Esc stops the answer.")
-        }
-        Phase::Stopped(_) => Some("The engine has stopped, so nothing can be sent. /quit leaves."),
-    };
-    if let Some(obstacle) = obstacle {
-        state.hint = Some(obstacle.to_owned());
-        return Vec::new();
-    }
-    state.draft = Default::default();
-    state.response.follow();
-    state.think.follow();
-    state.phase = Phase::Waiting(text.clone());
-    vec![Effect::Send(Command::Send(text))]
 }
 
 /// One thing at a time: the list of completions, the answer, the focus.
@@ -150,6 +179,7 @@ fn stop(state: &mut State) -> Vec<Effect> {
         return cancel(state);
     } else {
         state.focus = Focus::Message;
+        state.search = None;
     }
     Vec::new()
 }
@@ -232,6 +262,12 @@ fn other(state: &mut State, key: KeyEvent) {
         }
         (KeyCode::Down, Some(choice)) if listed > 0 => state.choice = Some((choice + 1) % listed),
         (KeyCode::End, _) if state.draft.is_empty() => follow(state),
+        (KeyCode::Up, _) if key.modifiers.is_empty() && state.draft.at_top() => older(state),
+        (KeyCode::Down, _) if key.modifiers.is_empty() && state.draft.at_bottom() => {
+            if let Some(text) = state.recall.newer() {
+                state.draft = super::super::draft::Draft::with(&text);
+            }
+        }
         // The text area would take these for its own; a stray one must not change the message.
         (KeyCode::Char('m' | 'c'), _) if key.modifiers == KeyModifiers::CONTROL => {}
         _ => {
@@ -241,5 +277,15 @@ fn other(state: &mut State, key: KeyEvent) {
                 state.choice = Some(0);
             }
         }
+    }
+}
+
+/// The message that waits last, else one that was sent before.
+fn older(state: &mut State) {
+    if sending::take_back(state) {
+        return;
+    }
+    if let Some(text) = state.recall.older(&state.draft.text()) {
+        state.draft = super::super::draft::Draft::with(&sending::written(&text));
     }
 }

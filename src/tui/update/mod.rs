@@ -4,14 +4,17 @@
 mod command;
 mod engine;
 mod key;
+mod send;
 
-use super::draft::Pasted;
+use super::draft::{Draft, Pasted};
 use super::effect::{Effect, Outcome};
 use super::figures::counted;
 use super::message::Message;
+use super::overlay::Overlay;
 use super::state::{Focus, Phase, State};
 use crate::engine::Command;
 
+pub use command::sampling;
 pub use key::completions;
 
 /// Takes a message in.
@@ -19,7 +22,8 @@ pub fn update(state: &mut State, message: Message) -> Vec<Effect> {
     let effects = match message {
         Message::Now(now) => {
             // A running turn shows its seconds; nothing else moves with the time.
-            state.dirty |= state.turn().is_some() && state.now.as_secs() != now.as_secs();
+            let moves = state.turn().is_some() && !state.still;
+            state.dirty |= moves && state.now.as_secs() != now.as_secs();
             state.now = now;
             return Vec::new();
         }
@@ -38,6 +42,28 @@ pub fn update(state: &mut State, message: Message) -> Vec<Effect> {
         }
         Message::Engine(event) => engine::on_event(state, event),
         Message::EngineGone => engine::gone(state),
+        Message::Edited(edited) => match edited {
+            Ok(text) => {
+                state.draft = Draft::default();
+                paste(state, &text)
+            }
+            Err(why) => {
+                state.hint = Some(why);
+                Vec::new()
+            }
+        },
+        Message::Told(hint) => {
+            state.hint = Some(hint);
+            Vec::new()
+        }
+        Message::Sessions(kept) => {
+            match kept.is_empty() {
+                true => state.hint = Some("No conversation is kept yet.".to_owned()),
+                false => state.overlay = Some(Overlay::Sessions(kept, 0)),
+            }
+            Vec::new()
+        }
+        Message::Forked(path) => command::load(state, path),
         Message::Terminate => {
             let mut effects = farewell(state);
             effects.push(Effect::Exit(Outcome::Interrupted));
@@ -65,7 +91,7 @@ fn paste(state: &mut State, text: &str) -> Vec<Effect> {
             counted(super::draft::LIMIT_LINES, "line")
         )),
     };
-    state.help = None;
+    state.overlay = None;
     state.armed = false;
     state.focus = Focus::Message;
     state.choice = Some(0);

@@ -6,6 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
 
 use super::*;
+use crate::chat::Sampling;
 use crate::engine::{Activity, Ended, Event, ModelFacts, Telemetry, TurnFacts};
 use crate::text::{Channel, Effort, Message as Said};
 use crate::tui::log::Kind;
@@ -14,7 +15,7 @@ use crate::tui::theme::Theme;
 const CTRL: KeyModifiers = KeyModifiers::CONTROL;
 
 fn loading() -> State {
-    State::new((80, 24), Theme::Ansi)
+    State::new((80, 24), Theme::Auto)
 }
 
 fn ready_event(messages: Vec<Said>) -> Event {
@@ -28,6 +29,8 @@ fn ready_event(messages: Vec<Said>) -> Event {
         messages,
         effort: Some(Effort::Max),
         open: None,
+        sampling: Sampling::Greedy,
+        history: None,
     }
 }
 
@@ -146,11 +149,6 @@ fn a_message_is_sent_shown_and_answered_in_both_panes() {
 
 #[test]
 fn nothing_is_lost_when_a_message_cannot_be_sent() {
-    for mut state in [loading(), answering()] {
-        assert_eq!(enter(&mut state, "later"), []);
-        assert_eq!(state.draft.text(), "later");
-        assert!(state.hint.is_some());
-    }
     let mut state = idle();
     enter(&mut state, "//etc");
     typed(&mut state, "more");
@@ -202,9 +200,9 @@ fn a_command_typed_in_full_runs_at_the_first_enter() {
     );
     assert_eq!(enter(&mut state, "/think off"), sent(Command::Think(false)));
     assert_eq!(enter(&mut state, "/help"), []);
-    assert!(state.help.is_some());
+    assert!(state.overlay.is_some());
     press(&mut state, KeyCode::Esc, KeyModifiers::NONE);
-    assert_eq!(state.help, None);
+    assert_eq!(state.overlay, None);
     assert_eq!(enter(&mut state, "/quit"), sent(Command::Quit));
 }
 
@@ -511,6 +509,12 @@ fn anything() -> impl Strategy<Value = Message> {
             KeyCode::Home,
             KeyCode::End,
             KeyCode::F(1),
+            KeyCode::F(2),
+            KeyCode::F(3),
+            KeyCode::F(4),
+            KeyCode::F(5),
+            KeyCode::F(8),
+            KeyCode::Char('g'),
             KeyCode::Char('c'),
             KeyCode::Char('/'),
             KeyCode::Char('e'),
@@ -533,6 +537,11 @@ fn anything() -> impl Strategy<Value = Message> {
             messages: Vec::new()
         }),
         Just(thinking_is(None)),
+        Just(Event::Loaded {
+            history: "f".into(),
+            messages: Vec::new(),
+            open: None
+        }),
         Just(Event::Refused("no".to_owned())),
         Just(Event::Warning("careful".to_owned())),
         Just(Event::Stopped(None)),
@@ -555,7 +564,7 @@ proptest! {
         for message in messages {
             match &message {
                 Message::Engine(Event::Delta { channel: Some(Channel::Response), text }) => heard.push_str(text),
-                Message::Engine(Event::Reset { .. }) => heard.clear(),
+                Message::Engine(Event::Reset { .. } | Event::Loaded { .. }) => heard.clear(),
                 _ => {}
             }
             update(&mut state, message);
@@ -571,4 +580,342 @@ proptest! {
             .collect();
         prop_assert_eq!(shown, heard);
     }
+}
+
+/// Told and sent: the engine takes what it is asked.
+fn take(state: &mut State, effects: &[Effect]) {
+    for effect in effects {
+        if let Effect::Send(Command::Send(text)) = effect {
+            tell(state, started(text));
+        }
+    }
+}
+
+#[test]
+fn messages_wait_while_the_model_is_busy_and_are_sent_in_order() {
+    for mut state in [loading(), answering()] {
+        assert_eq!(enter(&mut state, "one"), []);
+        assert_eq!(enter(&mut state, "//two"), []);
+        assert_eq!(state.queue, ["one", "/two"]);
+        assert!(state.draft.is_empty() && state.hint.is_some());
+        let effects = match state.phase {
+            Phase::Loading => tell(&mut state, ready_event(Vec::new())),
+            _ => tell(&mut state, ended(Ended::Finished)),
+        };
+        assert_eq!(effects, sent(Command::Send("one".to_owned())));
+        take(&mut state, &effects);
+        let effects = tell(&mut state, ended(Ended::Finished));
+        assert_eq!(effects, sent(Command::Send("/two".to_owned())));
+        take(&mut state, &effects);
+        assert_eq!(tell(&mut state, ended(Ended::Finished)), []);
+        assert!(state.queue.is_empty());
+    }
+}
+
+#[test]
+fn what_waits_can_be_taken_back_and_is_held_after_a_stop() {
+    let mut state = answering();
+    enter(&mut state, "one");
+    enter(&mut state, "//two");
+    press(&mut state, KeyCode::Up, KeyModifiers::NONE);
+    assert_eq!(state.draft.text(), "//two");
+    assert_eq!(state.queue, ["one"]);
+    enter(&mut state, "");
+    assert_eq!(state.queue, ["one", "/two"]);
+    press(&mut state, KeyCode::Esc, KeyModifiers::NONE);
+    assert_eq!(tell(&mut state, ended(Ended::Cancelled)), [], "held back");
+    assert_eq!(state.queue.len(), 2);
+    let effects = press(&mut state, KeyCode::Enter, KeyModifiers::NONE);
+    assert_eq!(effects, sent(Command::Send("one".to_owned())));
+}
+
+#[test]
+fn messages_of_before_come_back_and_the_draft_with_them() {
+    let mut state = idle();
+    for text in ["one", "two\nlines"] {
+        update(&mut state, Message::Paste(text.to_owned()));
+        let effects = press(&mut state, KeyCode::Enter, KeyModifiers::NONE);
+        take(&mut state, &effects);
+        tell(&mut state, ended(Ended::Finished));
+    }
+    typed(&mut state, "draft");
+    let up = |state: &mut State| press(state, KeyCode::Up, KeyModifiers::NONE);
+    up(&mut state);
+    assert_eq!(state.draft.text(), "two\nlines");
+    up(&mut state);
+    assert_eq!(
+        state.draft.text(),
+        "two\nlines",
+        "the caret first goes to the first line"
+    );
+    up(&mut state);
+    assert_eq!(state.draft.text(), "one");
+    press(&mut state, KeyCode::Down, KeyModifiers::NONE);
+    press(&mut state, KeyCode::Down, KeyModifiers::NONE);
+    assert_eq!(state.draft.text(), "draft");
+}
+
+#[test]
+fn commands_that_wait_say_so_and_the_others_run() {
+    let mut state = answering();
+    assert_eq!(enter(&mut state, "/regen"), []);
+    assert!(
+        state
+            .hint
+            .as_deref()
+            .is_some_and(|hint| hint.starts_with("Not while an answer runs"))
+    );
+    assert_eq!(enter(&mut state, "/pause"), sent(Command::Pause));
+    let mut state = idle();
+    assert_eq!(
+        enter(&mut state, "/system Be kind."),
+        sent(Command::System(Some("Be kind.".to_owned())))
+    );
+    assert_eq!(
+        enter(&mut state, "/temp 0"),
+        sent(Command::Sampling(Sampling::Greedy))
+    );
+    let draw = |state: &mut State, text| match enter(state, text).as_slice() {
+        [Effect::Send(Command::Sampling(sampling))] => {
+            tell(state, Event::SamplingIs(*sampling));
+            *sampling
+        }
+        effects => panic!("{effects:?}"),
+    };
+    draw(&mut state, "/temp 0.5");
+    draw(&mut state, "/top-p 0.9");
+    let expected = Sampling::Draw(crate::chat::Draw {
+        temperature: 0.5,
+        top_p: 0.9,
+        top_k: None,
+        seed: 7,
+    });
+    assert_eq!(draw(&mut state, "/seed 7"), expected);
+    assert_eq!(enter(&mut state, "/top-p 2"), []);
+    assert!(
+        state
+            .hint
+            .as_deref()
+            .is_some_and(|hint| hint.contains("at most 1"))
+    );
+}
+
+#[test]
+fn a_message_taken_back_to_be_edited_opens_the_editor() {
+    let mut state = idle();
+    assert_eq!(enter(&mut state, "/edit"), sent(Command::Undo));
+    let effects = tell(
+        &mut state,
+        Event::Conversation {
+            messages: Vec::new(),
+            taken_back: Some("old".to_owned()),
+            cost: None,
+        },
+    );
+    assert_eq!(effects, [Effect::Edit("old".to_owned())]);
+    update(&mut state, Message::Edited(Ok("new\ntext".to_owned())));
+    assert_eq!(state.draft.text(), "new\ntext");
+    update(&mut state, Message::Edited(Err("no editor".to_owned())));
+    assert_eq!(
+        (state.draft.text().as_str(), state.hint.as_deref()),
+        ("new\ntext", Some("no editor"))
+    );
+    assert_eq!(
+        press(&mut state, KeyCode::Char('g'), CTRL),
+        [Effect::Edit("new\ntext".to_owned())]
+    );
+}
+
+#[test]
+fn what_is_copied_and_written_is_what_was_said() {
+    let mut state = answering();
+    tell(&mut state, delta(Channel::Response, ":\n```sh\nls\n```\n"));
+    tell(&mut state, ended(Ended::Finished));
+    assert_eq!(
+        enter(&mut state, "/copy 1"),
+        [Effect::Copy("The code", "ls\n".to_owned())]
+    );
+    assert_eq!(
+        enter(&mut state, "/copy think"),
+        [Effect::Copy("The reasoning", "hm".to_owned())]
+    );
+    assert_eq!(
+        enter(&mut state, "/copy"),
+        [Effect::Copy(
+            "The answer",
+            "Hi:\n```sh\nls\n```\n".to_owned()
+        )]
+    );
+    assert_eq!(enter(&mut state, "/copy 2"), []);
+    assert_eq!(
+        state.hint.as_deref(),
+        Some("The last answer has 1 block of code.")
+    );
+    let saved = "{\"role\":\"user\",\"content\":\"hello\"}\n{\"role\":\"assistant\",\"content\":\"Hi:\\n```sh\\nls\\n```\\n\",\"reasoning_content\":\"hm\"}\n";
+    assert_eq!(
+        enter(&mut state, "/save a b.jsonl"),
+        [Effect::Write("a b.jsonl".to_owned(), saved.to_owned())]
+    );
+}
+
+#[test]
+fn a_text_is_found_from_the_end_on_and_round() {
+    let mut state = idle();
+    let history = (0..40)
+        .map(|n| Said::user(format!("number {n} of many")))
+        .collect();
+    tell(
+        &mut state,
+        Event::Conversation {
+            messages: history,
+            taken_back: None,
+            cost: None,
+        },
+    );
+    enter(&mut state, "/search NUMBER 3");
+    assert!(
+        state
+            .hint
+            .as_deref()
+            .is_some_and(|hint| hint.starts_with("11 of 11")),
+        "{:?}",
+        state.hint
+    );
+    for _ in 0..10 {
+        press(&mut state, KeyCode::F(7), KeyModifiers::NONE);
+    }
+    assert!(!state.response.follows());
+    let starts = |state: &State, with: &str| {
+        state
+            .hint
+            .as_deref()
+            .is_some_and(|hint| hint.starts_with(with))
+    };
+    assert!(starts(&state, "1 of 11"), "{:?}", state.hint);
+    press(&mut state, KeyCode::F(8), KeyModifiers::NONE);
+    assert!(starts(&state, "2 of 11"));
+    for _ in 0..2 {
+        press(&mut state, KeyCode::F(7), KeyModifiers::NONE);
+    }
+    assert!(starts(&state, "11 of 11"), "round to the end");
+    press(&mut state, KeyCode::Esc, KeyModifiers::NONE);
+    assert_eq!(state.search, None);
+    enter(&mut state, "/search nothing");
+    assert_eq!(state.hint.as_deref(), Some("Not found in this pane."));
+}
+
+#[test]
+fn conversations_are_listed_and_one_is_gone_over_to() {
+    let mut state = idle();
+    assert_eq!(enter(&mut state, "/sessions"), [Effect::ListSessions]);
+    let kept = |name: &str| crate::chat::Kept {
+        path: name.into(),
+        title: name.to_owned(),
+        when: "2026-01-02T03:04:05Z".to_owned(),
+        messages: 2,
+    };
+    update(&mut state, Message::Sessions(vec![kept("a"), kept("b")]));
+    press(&mut state, KeyCode::Down, KeyModifiers::NONE);
+    press(&mut state, KeyCode::Down, KeyModifiers::NONE);
+    let effects = press(&mut state, KeyCode::Enter, KeyModifiers::NONE);
+    assert_eq!(effects, sent(Command::Load("b".into())));
+    assert_eq!(state.overlay, None);
+    tell(
+        &mut state,
+        Event::Loaded {
+            history: "b".into(),
+            messages: vec![Said::user("q"), Said::assistant(None, "a")],
+            open: None,
+        },
+    );
+    assert_eq!(
+        texts(&state.response),
+        [(Kind::User, "q"), (Kind::Answer, "a")]
+    );
+    assert_eq!(
+        enter(&mut state, "/rename Rings"),
+        [Effect::Rename("b".into(), "Rings".to_owned())]
+    );
+    assert_eq!(enter(&mut state, "/fork"), [Effect::Fork("b".into())]);
+    assert_eq!(
+        update(&mut state, Message::Forked("c".into())),
+        sent(Command::Load("c".into()))
+    );
+    let mut state = idle();
+    assert_eq!(enter(&mut state, "/fork"), []);
+    update(&mut state, Message::Sessions(Vec::new()));
+    assert_eq!(state.overlay, None);
+}
+
+#[test]
+fn a_long_answer_rings_and_a_stopped_one_does_not() {
+    for (how, seconds, rings) in [
+        (Ended::Finished, 60.0, true),
+        (Ended::Finished, 1.0, false),
+        (Ended::Cancelled, 60.0, false),
+    ] {
+        let mut state = answering();
+        let facts = TurnFacts {
+            seconds_decode: seconds,
+            ..TurnFacts::nothing(how)
+        };
+        let effects = tell(&mut state, Event::TurnEnded(facts));
+        assert_eq!(effects.contains(&Effect::Bell), rings);
+    }
+}
+
+#[test]
+fn somebody_who_looks_away_sees_what_goes_on() {
+    use crate::tui::outward::{Progress, progress, summary, title};
+    let mut state = idle();
+    assert_eq!(
+        (title(&state).as_str(), progress(&state), summary(&state)),
+        ("k3-tui: idle", Progress::None, None)
+    );
+    enter(&mut state, "hello");
+    tell(&mut state, started("hello"));
+    let telemetry = Telemetry {
+        activity: Activity::Prefill { done: 3, of: 12 },
+        ..Telemetry::default()
+    };
+    update(&mut state, Message::Telemetry(Box::new(telemetry)));
+    assert_eq!(
+        (title(&state).as_str(), progress(&state)),
+        ("k3-tui: reading", Progress::Part(25))
+    );
+    tell(&mut state, delta(Channel::Response, "Hi"));
+    assert_eq!(title(&state), "k3-tui: answering, 1 token");
+    tell(&mut state, ended(Ended::Finished));
+    state.history = Some("talk.jsonl".into());
+    let said = summary(&state).unwrap();
+    assert!(
+        said.contains("1 answer, 1 token of thinking and 2 tokens of answer in 3 s"),
+        "{said}"
+    );
+    assert!(said.ends_with("k3-tui --history talk.jsonl"), "{said}");
+}
+
+#[test]
+fn the_release_of_a_key_does_nothing() {
+    use crossterm::event::KeyEventKind;
+    let mut state = idle();
+    for kind in [KeyEventKind::Press, KeyEventKind::Release] {
+        let key = KeyEvent {
+            kind,
+            ..KeyEvent::new(KeyCode::Char('a'), KeyModifiers::NONE)
+        };
+        update(&mut state, Message::Key(key));
+    }
+    assert_eq!(state.draft.text(), "a");
+}
+
+#[test]
+fn with_reduced_motion_the_clock_draws_nothing() {
+    let mut state = answering();
+    state.still = true;
+    state.dirty = false;
+    update(&mut state, Message::Now(Duration::from_secs(9)));
+    assert!(!state.dirty);
+    tell(&mut state, delta(Channel::Response, "more"));
+    assert!(state.dirty);
 }

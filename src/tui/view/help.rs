@@ -1,66 +1,40 @@
-//! Commands and keys, over everything, from their tables.
-
-use ratatui::Frame;
-use ratatui::layout::Rect;
+//! Commands and keys, from their tables.
 
 use super::super::commands;
 use super::super::keys;
-use super::super::state::State;
 use super::super::theme::Role;
-use super::title::{self, Title};
+use super::super::wrap::Rows;
 
-/// Draws the help, if it is open.
-pub fn view(state: &State, frame: &mut Frame) {
-    let Some(top) = state.help else {
-        return;
-    };
-    let screen = frame.area();
-    let width = screen.width.min(80);
-    let lines = lines(width);
-    let height = u16::try_from(lines.len() + 1)
-        .unwrap_or(u16::MAX)
-        .min(screen.height);
-    let area = Rect {
-        x: (screen.width - width) / 2,
-        y: (screen.height - height) / 2,
-        width,
-        height,
-    };
-    super::wipe(frame, area);
-    let rows = usize::from(height.saturating_sub(1));
-    let top = top.min(lines.len().saturating_sub(rows));
-    let title = Title {
-        name: "Help",
-        focus: true,
-        about: "Esc closes",
-        badge: if top + rows < lines.len() {
-            "↓ more: Down"
-        } else {
-            ""
-        },
-    };
-    title::view(state, frame, area, title);
-    let visible = lines.iter().skip(top);
-    for (row, (text, role)) in super::super::layout::body(area).rows().zip(visible) {
-        super::put(state, frame, row, text, *role);
-    }
-}
+/// Columns of a name, where what it does stands beside it.
+const NAME: usize = 26;
 
-/// A name and what it does: beside each other, or below each other where that would cut it.
+/// A name and what it does: beside each other, or below each other where there is no room. What is too long goes on in the
+/// next row.
 fn entry(name: &str, help: &str, width: u16) -> Vec<(String, Role)> {
-    match width >= 80 {
-        true => vec![(format!("  {name:22} {help}"), Role::Plain)],
-        false => vec![
-            (format!(" {name}"), Role::Strong),
-            (format!("   {help}"), Role::Plain),
-        ],
+    let beside = width >= 80;
+    let indent = if beside { NAME } else { 3 };
+    let mut lines = match beside {
+        true => Vec::new(),
+        false => vec![(format!(" {name}"), Role::Strong)],
+    };
+    let mut rows = Rows::default();
+    let room = usize::from(width).saturating_sub(indent);
+    for (index, row) in rows.of(help, room).iter().enumerate() {
+        let name = match index {
+            0 if beside => format!("  {name}"),
+            _ => String::new(),
+        };
+        let help = help[row.start..row.end].trim_end();
+        lines.push((format!("{name:indent$}{help}"), Role::Plain));
     }
+    lines
 }
 
-fn lines(width: u16) -> Vec<(String, Role)> {
+/// All of them, for a box of this width.
+pub fn lines(width: u16) -> Vec<(String, Role)> {
     let commands = commands::TABLE
         .iter()
-        .flat_map(|command| entry(&command.usage(), command.help, width));
+        .flat_map(|command| entry(&command.usage(), &command.explained(), width));
     let slashes = entry("//text", "text that starts with a slash", width);
     let keys = keys::TABLE
         .iter()

@@ -3,22 +3,54 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
+use super::super::figures::{counted, seconds};
 use super::super::layout::{self, body};
-use super::super::state::{Focus, State};
+use super::super::state::{Focus, Phase, State};
 use super::super::theme::Role;
+use super::super::totals::about_tokens;
 use super::title::{self, Title};
+
+/// What sending the message costs, about: positions to read, and when the first word comes. None for a command, or when
+/// there is nothing to send.
+fn cost(state: &State) -> Option<String> {
+    let text = state.draft.text();
+    let command = text.starts_with('/') && !text.starts_with("//");
+    if text.trim().is_empty() || command || state.phase != Phase::Idle {
+        return None;
+    }
+    let positions = about_tokens(&text);
+    let read = format!("reads about {}", counted(positions, "token"));
+    let wait = state.totals.to_read(positions);
+    Some(match wait {
+        Some(wait) => format!(
+            "{read}, first word in about {}",
+            seconds(wait.as_secs_f64())
+        ),
+        None => read,
+    })
+}
 
 /// Draws the message being written.
 pub fn view(state: &State, frame: &mut Frame, area: Rect) {
     let focus = state.focus == Focus::Message;
+    let waiting = match state.queue.len() {
+        0 => String::new(),
+        n => format!(
+            "{} queued: Up takes the last back",
+            super::super::figures::count(n)
+        ),
+    };
+    let about = match (state.busy(), cost(state)) {
+        (true, _) if !waiting.is_empty() => "Esc stops".to_owned(),
+        (true, _) => "Enter queues, Esc stops the answer".to_owned(),
+        (false, Some(cost)) => cost,
+        (false, None) => "Enter sends, Alt-Enter: new line".to_owned(),
+    };
     let title = Title {
         name: "Message",
         focus,
-        about: match state.busy() {
-            true => "Esc stops the answer",
-            false => "Enter sends, Alt-Enter: new line",
-        },
-        badge: "",
+        about: &about,
+        badge: &waiting,
     };
     title::view(state, frame, area, title);
     let body = body(area);

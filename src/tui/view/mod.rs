@@ -5,7 +5,10 @@ mod completion;
 mod help;
 mod hint;
 mod message;
+mod overlay;
 mod pane;
+mod sessions;
+mod stats;
 mod status;
 mod telemetry;
 mod title;
@@ -33,8 +36,17 @@ pub fn view(state: &State, frame: &mut Frame) {
     message::view(state, frame, areas.message);
     telemetry::view(state, frame, &areas);
     status::view(state, frame, areas.status);
-    completion::view(state, frame, areas.response);
-    help::view(state, frame);
+    // Where the conversation is out of sight the list covers what stands in its place.
+    let over = match areas.response.height {
+        0 => areas.think.union(
+            areas
+                .telemetry
+                .intersection(areas.message.union(areas.think)),
+        ),
+        _ => areas.response,
+    };
+    completion::view(state, frame, over);
+    overlay::view(state, frame);
 }
 
 fn too_small(state: &State, frame: &mut Frame) {

@@ -1,12 +1,15 @@
 //! The two panes that scroll: the reasoning and the conversation.
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::super::figures::{counted, time};
-use super::super::glyph::shown;
+use super::super::glyph::{shown_from, width};
 use super::super::layout::body;
 use super::super::log::{GUTTER, Kind, Log};
+use super::super::markdown::Look;
+use super::super::search::places;
 use super::super::state::{Focus, Phase, State};
 use super::super::theme::Role;
 use super::title::{self, Title};
@@ -37,9 +40,15 @@ pub fn think(state: &State, frame: &mut Frame, area: Rect) {
 /// The conversation.
 pub fn response(state: &State, frame: &mut Frame, area: Rect) {
     let about = match state.turn() {
-        Some(turn) if turn.response > 0 => counted(turn.response, "token"),
+        Some(turn) if turn.response > 0 => figures(turn.response, turn.responding(state.now)),
+        None => state
+            .answered
+            .map_or(String::new(), |(tokens, time)| figures(tokens, time)),
         _ => String::new(),
     };
+    let raw = if state.response.raw() { "raw, " } else { "" };
+    let about = format!("{raw}{about}");
+    let about = about.trim_end_matches(", ");
     let empty = match state.phase {
         Phase::Loading => "Loading the model.",
         _ => "Type a message and press Enter. /help lists commands and keys.",
@@ -52,7 +61,7 @@ pub fn response(state: &State, frame: &mut Frame, area: Rect) {
         log,
         "Response",
         Focus::Response,
-        &about,
+        about,
         empty,
     );
 }
@@ -72,6 +81,9 @@ fn pane(
     about: &str,
     empty: &str,
 ) {
+    if area.is_empty() {
+        return;
+    }
     let badge = match (log.follows(), log.unseen()) {
         (true, _) => "",
         (false, true) => "↓ new below: Ctrl-End",
@@ -98,8 +110,16 @@ fn pane(
             buffer.set_string(row.x, row.y, sign(block.kind), style);
         }
         let text = indented(row);
-        let shown = shown(block.row(line.row), usize::from(text.width));
-        buffer.set_string(text.x, text.y, shown, style);
+        let mut column = 0;
+        for (span, look) in block.row(line.row) {
+            let x = text.x + u16::try_from(column).unwrap_or(u16::MAX).min(text.width);
+            let (shown, next) = shown_from(span, column, usize::from(text.width));
+            buffer.set_string(x, text.y, shown, state.theme.span(style, look));
+            column = next;
+        }
+        if let Some(search) = &state.search {
+            mark(state, buffer, text, &block.row(line.row), &search.needle);
+        }
     }
 }
 
@@ -121,5 +141,20 @@ fn indented(area: Rect) -> Rect {
         x: area.x + gutter,
         width: area.width - gutter,
         ..area
+    }
+}
+
+/// Makes what is looked for stand out in a row that was drawn.
+fn mark(state: &State, buffer: &mut Buffer, row: Rect, spans: &[(&str, Look)], needle: &str) {
+    let text: String = spans.iter().map(|(text, _)| *text).collect();
+    let columns = |bytes: usize| u16::try_from(width(&text[..bytes])).unwrap_or(u16::MAX);
+    for (start, end) in places(&text, needle) {
+        let (left, right) = (columns(start).min(row.width), columns(end).min(row.width));
+        let found = Rect {
+            x: row.x + left,
+            width: right - left,
+            ..row
+        };
+        buffer.set_style(found, state.theme.style(Role::Chosen));
     }
 }

@@ -1,0 +1,14 @@
+//! What is open over everything else: help, figures, the list of conversations. Not what stands in it.
+
+use crate::chat::Kept;
+
+/// What is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Overlay {
+    /// Commands and keys; rows above the visible part.
+    Help(usize),
+    /// Figures of the session; rows above the visible part.
+    Stats(usize),
+    /// Conversations, and which one is chosen.
+    Sessions(Vec<Kept>, usize),
+}

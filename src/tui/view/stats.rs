@@ -1,0 +1,53 @@
+//! Figures of the session, over everything.
+
+use super::super::figures::{UNKNOWN, count, counted, gigabytes, seconds, share, time};
+use super::super::state::State;
+use super::super::theme::Role;
+use super::super::update::sampling;
+
+/// Its rows.
+pub fn lines(state: &State) -> Vec<(String, Role)> {
+    let totals = &state.totals;
+    let telemetry = &state.telemetry;
+    let known = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
+    let model = state.model.as_ref();
+    let rows = [
+        (
+            "model",
+            known(model.map(|model| format!("{}, {}", model.name, counted(model.layers, "layer")))),
+        ),
+        ("tokens are chosen by", known(state.sampling.map(sampling))),
+        (
+            "kept in",
+            known(
+                state
+                    .history
+                    .as_ref()
+                    .map(|path| path.display().to_string()),
+            ),
+        ),
+        ("open for", time(state.now)),
+        ("answers", count(totals.turns)),
+        (
+            "positions read",
+            format!("{} in {}", count(totals.read), time(totals.reading)),
+        ),
+        ("tokens of thinking", count(totals.think)),
+        ("tokens of answer", count(totals.response)),
+        ("made in", time(totals.making)),
+        (
+            "a token of the last answer",
+            known(totals.seconds_a_token().map(seconds)),
+        ),
+        ("experts retained", share(telemetry.retained())),
+        (
+            "experts that could not be read",
+            count(usize::try_from(telemetry.drops).unwrap_or(usize::MAX)),
+        ),
+        ("memory now, GB", gigabytes(telemetry.rss_bytes)),
+        ("memory at most, GB", gigabytes(telemetry.peak_rss_bytes)),
+    ];
+    rows.into_iter()
+        .map(|(name, value)| (format!(" {name:31} {value}"), Role::Plain))
+        .collect()
+}
