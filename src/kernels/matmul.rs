@@ -63,6 +63,11 @@ fn matmul_body(w: Weights<'_>, columns: usize, x: &[f32], y: &mut [f32]) {
     }
 }
 
+/// Rows that are computed together with so many tokens; work is best cut at multiples of it.
+pub fn rows_together(_tokens: usize) -> usize {
+    WIDE
+}
+
 /// Four rows of one token, or one row of four tokens, at a time: eight vector accumulators keep the fused units busy.
 const WIDE: usize = 4;
 

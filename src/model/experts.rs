@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::compute::transpose;
+use super::compute::{Product, transpose};
 use super::{Compute, Error};
 use crate::checkpoint::config::{Config, Situ};
 use crate::kernels::{self, Choice};
@@ -101,9 +101,6 @@ impl Dispatch {
     }
 }
 
-/// A product in the making: weights, input, [rows][tokens] of output.
-type Task<'a> = (kernels::Weights<'a>, &'a [f32], &'a mut [f32]);
-
 /// `w2 situ(w1 z, w3 z)` of several experts at once, each [its tokens][latent].
 fn outputs(
     compute: &Compute,
@@ -119,12 +116,15 @@ fn outputs(
             [vec![0.0; n], vec![0.0; n]]
         })
         .collect();
-    let mut tasks: Vec<Task<'_>> = Vec::new();
-    for ((i, weights), [gate, up]) in arrived.iter().zip(&mut expanded) {
-        split(weights.gate, latent, &inputs[*i], gate, &mut tasks);
-        split(weights.up, latent, &inputs[*i], up, &mut tasks);
-    }
-    run(compute, latent, tasks);
+    let both = arrived.iter().zip(&mut expanded);
+    compute.multiply(both.flat_map(|((i, expert), [gate, up])| {
+        [(expert.gate, gate), (expert.up, up)].map(|(weights, y)| Product {
+            weights,
+            columns: latent,
+            x: &inputs[*i],
+            y,
+        })
+    }));
 
     let Situ { beta, linear_beta } = config.situ;
     expanded
@@ -140,39 +140,17 @@ fn outputs(
         .iter()
         .map(|(i, _)| (*i, vec![0.0; inputs[*i].len()]))
         .collect();
-    let mut tasks: Vec<Task<'_>> = Vec::new();
-    for (((_, weights), [hidden, _]), (_, output)) in
-        arrived.iter().zip(&expanded).zip(&mut outputs)
-    {
-        split(weights.down, inner, hidden, output, &mut tasks);
-    }
-    run(compute, inner, tasks);
+    let down = arrived.iter().zip(&expanded).zip(&mut outputs);
+    compute.multiply(down.map(|(((_, expert), [x, _]), (_, y))| Product {
+        weights: expert.down,
+        columns: inner,
+        x,
+        y,
+    }));
     outputs
         .par_iter_mut()
         .for_each(|(i, output)| transpose(output, inputs[*i].len() / latent));
     outputs
-}
-
-/// Cuts one product into tasks of whole rows.
-fn split<'a>(
-    w: kernels::Weights<'a>,
-    columns: usize,
-    x: &'a [f32],
-    y: &'a mut [f32],
-    tasks: &mut Vec<Task<'a>>,
-) {
-    const ROWS: usize = 128;
-    let tokens = x.len() / columns;
-    for (i, y) in y.chunks_mut(ROWS * tokens).enumerate() {
-        let end = i * ROWS + y.len() / tokens;
-        tasks.push((w.rows(i * ROWS..end, columns), x, y));
-    }
-}
-
-fn run(compute: &Compute, columns: usize, tasks: Vec<Task<'_>>) {
-    tasks
-        .into_par_iter()
-        .for_each(|(w, x, y)| kernels::matmul(compute.isa, w, columns, x, y));
 }
 
 #[cfg(test)]
