@@ -3,7 +3,7 @@
 use super::fed::Fed;
 use super::ngram::guess;
 use super::{Error, Sampler};
-use crate::model::{Logits, Network, PREFILL_CHUNK, Want};
+use crate::model::{Logits, Network, Want};
 
 /// Who watches ids being made, and says when to stop.
 pub trait Watch {
@@ -64,7 +64,7 @@ pub fn read(
             return Ok(None);
         }
         let rest = &prompt[fed.ids().len()..];
-        let chunk = &rest[..rest.len().min(PREFILL_CHUNK)];
+        let chunk = &rest[..rest.len().min(network.chunk())];
         let last = chunk.len() == rest.len();
         let want = if last { Want::Last } else { Want::Nothing };
         fed.begin(network, chunk, want)?;

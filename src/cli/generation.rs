@@ -9,9 +9,7 @@ use super::Exit;
 use super::output::Output;
 use super::teacher::Teacher;
 use crate::chat::{Sampler, Words};
-use crate::model::{
-    Logits, ModelKey, Network, PREFILL_CHUNK, State, StateFileError, StateWriter, Want,
-};
+use crate::model::{Logits, ModelKey, Network, State, StateFileError, StateWriter, Want};
 use crate::stream::{ExpertCounters, Reading, TrunkCounters};
 use crate::text::{Utf8Stream, visible};
 
@@ -161,7 +159,7 @@ impl Generation {
     fn feed_all(&mut self, want: Want, mut dump: Option<&mut Output>) -> anyhow::Result<Logits> {
         let mut logits = Logits::default();
         let unseen = self.full[self.state.positions()..].to_vec();
-        let mut left = unseen.chunks(PREFILL_CHUNK).peekable();
+        let mut left = unseen.chunks(self.network.chunk()).peekable();
         while let Some(chunk) = left.next() {
             let inner = want == Want::Last && left.peek().is_some();
             self.network.expect_more(self.more || left.peek().is_some());

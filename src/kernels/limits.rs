@@ -1,8 +1,6 @@
 //! What bounds every other kernel: reading memory and doing nothing with it, and multiplying without reading. For
 //! measuring; no result of the network comes from here.
 
-use super::lanes::Lanes;
-
 kernel! {
     /// Reads every byte once; the sum of its 64-bit words keeps the reads from being left out.
     pub fn read_all(bytes: &[u8]) -> u64 = read_all_body;
@@ -20,32 +18,33 @@ fn read_all_body(bytes: &[u8]) -> u64 {
     sums.iter().fold(0, |all, sum| all.wrapping_add(*sum))
 }
 
-/// Multiply-adds of one step of [`fuse_all`].
-pub const FUSED: usize = 16 * CHAINS;
 /// Independent sums: enough that the fused units never wait, few enough to stay in registers.
-const CHAINS: usize = 6;
+const CHAINS: usize = 12;
+/// Values that are used together.
+const WIDE: usize = 8;
+/// Multiply-adds of [`fuse_all`] for each pair of values and each time.
+pub const FUSED: usize = CHAINS;
 
 kernel! {
-    /// `steps` times [`FUSED`] multiply-adds on values that never leave the registers.
-    pub fn fuse_all(steps: usize, factor: f32, value: f32) -> f32 = fuse_all_body;
+    /// Adds `values`, few enough to stay near, times different factors up, `times` times over: [`FUSED`] multiply-adds a
+    /// pair of values and time.
+    pub fn fuse_all(values: &[f32], times: usize) -> f32 = fuse_all_body;
 }
 
 #[inline(always)]
-fn fuse_all_body(steps: usize, factor: f32, value: f32) -> f32 {
-    let (factor, value) = (Lanes([factor; 16]), Lanes([value; 16]));
-    let mut sums = [Lanes::ZERO; CHAINS];
-    for (i, sum) in sums.iter_mut().enumerate() {
-        sum.0[i] = i as f32;
-    }
-    for _ in 0..steps {
-        for sum in &mut sums {
-            // The sum is a factor, so that no step can be taken together with the next.
-            let before = *sum;
-            *sum = value;
-            sum.fuse(&before, &factor);
+fn fuse_all_body(values: &[f32], times: usize) -> f32 {
+    let (pairs, _) = values.as_chunks::<WIDE>().0.as_chunks::<2>();
+    let mut sums = [[0.0f32; WIDE]; CHAINS];
+    for _ in 0..times {
+        for [a, b] in pairs {
+            for sum in &mut sums {
+                for l in 0..WIDE {
+                    sum[l] = a[l].mul_add(b[l], sum[l]);
+                }
+            }
         }
     }
-    sums.iter().map(Lanes::reduce).sum()
+    sums.iter().flatten().sum()
 }
 
 #[cfg(test)]
@@ -65,11 +64,10 @@ mod tests {
 
     #[test]
     fn every_step_is_taken() {
-        // x -> x / 2 + 1 from zero and from `i` in one lane of each chain: after two steps 1.5, and i / 4 more.
-        let lanes = 16.0 * CHAINS as f32 * 1.5;
-        let more: f32 = (0..CHAINS).map(|i| i as f32 / 4.0).sum();
         for isa in Isa::all() {
-            assert_eq!(fuse_all(isa, 2, 0.5, 1.0), lanes + more);
+            // A hundred times 16 squares of 2, in every chain.
+            let sum = fuse_all(isa, &[2.0; 32], 100);
+            assert_eq!(sum, 4.0 * (100 * 16 * FUSED) as f32);
         }
     }
 }

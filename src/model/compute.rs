@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::Error;
-use crate::kernels::{self, Isa, Weights};
+use crate::kernels::{self, Isa, ROWS_TOGETHER, Tokens, Weights};
 use crate::stream::{Error as StreamError, Experts, StageId, Trunk};
 
 /// Threads and instruction set. Neither changes a bit of any result.
@@ -25,10 +25,8 @@ pub struct Sources<'a> {
 pub struct Product<'a> {
     /// The weights, [rows][columns].
     pub weights: Weights<'a>,
-    /// Length of a row.
-    pub columns: usize,
-    /// Input, [tokens][columns].
-    pub x: &'a [f32],
+    /// Input.
+    pub x: &'a Tokens<'a>,
     /// Output, [rows][tokens].
     pub y: &'a mut [f32],
 }
@@ -74,7 +72,7 @@ impl Compute {
         tasks
             .into_par_iter()
             .with_max_len(1)
-            .for_each(|p| kernels::matmul(self.isa, p.weights, p.columns, p.x, p.y));
+            .for_each(|p| kernels::multiply(self.isa, p.weights, p.x, p.y));
     }
 
     /// The products of one stage: `outputs[i][t][r] = Σ_c w_i[r][c] x[t][c]` for its tensors in order.
@@ -91,7 +89,8 @@ impl Compute {
         x: &[f32],
         outputs: &mut [&mut Vec<f32>],
     ) -> Result<(), Error> {
-        let tokens = x.len() / columns;
+        let x = Tokens::new(x, columns);
+        let tokens = x.count();
         let mut missing: usize = outputs.iter().map(|o| o.len()).sum();
         while let Some(pieces) = trunk.pieces(stage)? {
             let mut products = Vec::with_capacity(pieces.len());
@@ -105,8 +104,7 @@ impl Compute {
                     missing -= y.len();
                     products.push(Product {
                         weights: piece.weights,
-                        columns,
-                        x,
+                        x: &x,
                         y,
                     });
                 }
@@ -130,22 +128,15 @@ impl Compute {
 impl<'a> Product<'a> {
     /// Cuts it into tasks of whole rows.
     fn cut(self, tasks: &mut Vec<Product<'a>>) {
-        let Self {
-            weights,
-            columns,
-            x,
-            y,
-        } = self;
-        let tokens = x.len() / columns;
-        // Rows in multiples of the kernels' tiles.
-        let tile = kernels::rows_together(tokens);
-        let rows = (TASK_BYTES / (2 * columns)).next_multiple_of(tile).max(tile);
+        let Self { weights, x, y } = self;
+        let (columns, tokens) = (x.columns(), x.count());
+        let rows = (TASK_BYTES / (2 * columns)).next_multiple_of(ROWS_TOGETHER);
+        let rows = rows.max(ROWS_TOGETHER);
         let mut row = 0;
         for y in y.chunks_mut(rows * tokens) {
             let end = row + y.len() / tokens;
             tasks.push(Product {
                 weights: weights.rows(row..end, columns),
-                columns,
                 x,
                 y,
             });
@@ -196,8 +187,7 @@ mod tests {
             let mut y = vec![f32::NAN; rows * x.len() / columns];
             compute.multiply([Product {
                 weights: Weights::F32(&w),
-                columns,
-                x,
+                x: &Tokens::new(x, columns),
                 y: &mut y,
             }]);
             transpose(&mut y, x.len() / columns);

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::compute::{Product, transpose};
 use super::{Compute, Error};
 use crate::checkpoint::config::{Config, Situ};
-use crate::kernels::{self, Choice};
+use crate::kernels::{self, Choice, Tokens};
 use crate::stream::{ExpertWeights, Experts, Wanted};
 
 /// One expert's part of a chunk.
@@ -109,47 +109,44 @@ fn outputs(
     inputs: &[Vec<f32>],
 ) -> Vec<(usize, Vec<f32>)> {
     let (latent, inner) = (config.moe.latent, config.moe.inner);
-    let mut expanded: Vec<[Vec<f32>; 2]> = arrived
-        .iter()
-        .map(|(i, _)| {
-            let n = inputs[*i].len() / latent * inner;
-            [vec![0.0; n], vec![0.0; n]]
-        })
+    let inputs: Vec<Tokens<'_>> = arrived
+        .par_iter()
+        .map(|(i, _)| Tokens::new(&inputs[*i], latent))
         .collect();
-    let both = arrived.iter().zip(&mut expanded);
-    compute.multiply(both.flat_map(|((i, expert), [gate, up])| {
-        [(expert.gate, gate), (expert.up, up)].map(|(weights, y)| Product {
-            weights,
-            columns: latent,
-            x: &inputs[*i],
-            y,
-        })
+    let mut expanded: Vec<[Vec<f32>; 2]> = inputs
+        .iter()
+        .map(|x| [vec![0.0; x.count() * inner], vec![0.0; x.count() * inner]])
+        .collect();
+    let both = arrived.iter().zip(&inputs).zip(&mut expanded);
+    compute.multiply(both.flat_map(|(((_, expert), x), [gate, up])| {
+        [(expert.gate, gate), (expert.up, up)].map(|(weights, y)| Product { weights, x, y })
     }));
 
     let Situ { beta, linear_beta } = config.situ;
-    expanded
+    let hidden: Vec<Tokens<'_>> = expanded
         .par_iter_mut()
-        .zip(arrived)
-        .for_each(|([gate, up], (i, _))| {
-            let tokens = inputs[*i].len() / latent;
+        .zip(&inputs)
+        .map(|([gate, up], x)| {
             kernels::situ(compute.isa, gate, up, beta, linear_beta);
-            transpose(gate, tokens);
-        });
-
+            transpose(gate, x.count());
+            Tokens::new(gate, inner)
+        })
+        .collect();
     let mut outputs: Vec<(usize, Vec<f32>)> = arrived
         .iter()
-        .map(|(i, _)| (*i, vec![0.0; inputs[*i].len()]))
+        .zip(&inputs)
+        .map(|((i, _), x)| (*i, vec![0.0; x.count() * latent]))
         .collect();
-    let down = arrived.iter().zip(&expanded).zip(&mut outputs);
-    compute.multiply(down.map(|(((_, expert), [x, _]), (_, y))| Product {
+    let down = arrived.iter().zip(&hidden).zip(&mut outputs);
+    compute.multiply(down.map(|(((_, expert), x), (_, y))| Product {
         weights: expert.down,
-        columns: inner,
         x,
         y,
     }));
     outputs
         .par_iter_mut()
-        .for_each(|(i, output)| transpose(output, inputs[*i].len() / latent));
+        .zip(&inputs)
+        .for_each(|((_, output), x)| transpose(output, x.count()));
     outputs
 }
 

@@ -1,7 +1,6 @@
 //! How fast the kernels are on this machine, as shares of what it could do: the limits first, then products of one token
 //! and of many. What comes out is figures; results are tested elsewhere.
 
-use std::fmt;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -9,7 +8,7 @@ use rayon::prelude::*;
 
 use super::{Compute, Error, Product};
 use crate::kernels::limits::{FUSED, fuse_all, read_all};
-use crate::kernels::{GROUP, Weights};
+use crate::kernels::{GROUP, Tokens, Weights};
 use crate::stream::Buffer;
 
 /// Bytes that are read to measure the memory.
@@ -146,17 +145,18 @@ impl Memory {
 
 /// Multiply-adds a second of all threads.
 pub fn fused_rate(compute: &Compute) -> f64 {
-    const STEPS: usize = 1 << 20;
+    const VALUES: usize = 256;
+    const TIMES: usize = 1 << 16;
     let threads = compute.threads();
     let seconds = time(|| {
         compute.run(|| {
             (0..threads).into_par_iter().with_max_len(1).for_each(|_| {
-                let (factor, value) = (black_box(0.5), black_box(1.0));
-                black_box(fuse_all(compute.isa, STEPS, factor, value));
+                let values = black_box([0.5; VALUES]);
+                black_box(fuse_all(compute.isa, &values, TIMES));
             });
         });
     });
-    (threads * STEPS * FUSED) as f64 / seconds
+    (threads * VALUES / 2 * TIMES * FUSED) as f64 / seconds
 }
 
 /// Measures cases, the limits in turns with each.
@@ -236,7 +236,8 @@ impl Products {
         match (&self.weights, self.case.form) {
             (Stored::Floats(all), _) => Weights::F32(&all[copy * weights..][..weights]),
             (Stored::Bytes(all), Form::Mxfp4) => {
-                let (packed, scales) = all.as_slice()[copy * bytes..][..bytes].split_at(weights / 2);
+                let (packed, scales) =
+                    all.as_slice()[copy * bytes..][..bytes].split_at(weights / 2);
                 Weights::Mxfp4 { packed, scales }
             }
             (Stored::Bytes(all), _) => {
@@ -257,13 +258,13 @@ impl Products {
             .map(|i| (i % 61) as f32 / 61.0 - 0.5)
             .collect();
         let mut y = vec![0.0; rows * tokens];
+        let tokens = Tokens::new(&x, columns);
         let seconds = time(|| {
             compute.run(|| {
                 for copy in 0..self.copies {
                     compute.multiply([Product {
                         weights: self.matrix(copy),
-                        columns,
-                        x: &x,
+                        x: &tokens,
                         y: &mut y,
                     }]);
                 }
@@ -293,33 +294,3 @@ fn fill(bytes: &mut [u8]) {
         *word = sane.to_le_bytes();
     }
 }
-
-impl fmt::Display for Figure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case {
-            form,
-            rows,
-            columns,
-            tokens,
-        } = self.case;
-        let form = match form {
-            Form::F32 => "f32",
-            Form::Bf16 => "bf16",
-            Form::Mxfp4 => "MXFP4",
-        };
-        write!(
-            f,
-            "{:<20}{tokens:>5}{:>9.2}{:>9.2}{:>9.1}{:>9.1}{:>8.0} %",
-            format!("{form} {rows}x{columns}"),
-            self.bandwidth() / 1e9,
-            self.case.bytes() as f64 / self.seconds[1] / 1e9,
-            self.fused_rate() / 1e9,
-            self.memory / 1e9,
-            100.0 * self.share()
-        )
-    }
-}
-
-/// Heads of the columns of a [`Figure`].
-pub const HEADER: &str =
-    "weights             tokens  best GB/s  middle  GFMA/s  memory GB/s  of its limit";
