@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_file;
+pub mod bench_kernels;
 mod budget;
 mod chat;
 mod exit;

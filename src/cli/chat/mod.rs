@@ -55,9 +55,9 @@ pub fn run(arguments: &LineArgs) -> anyhow::Result<()> {
         Begin::Interrupted => return Err(Exit::Interrupted.into()),
         begin => begin,
     };
-    let sampling = session.sampling();
+    let (sampling, chunk) = (session.sampling(), session.network().chunk());
     let engine = engine::start(move || Ok((facts, session)))?;
-    Repl::new(engine, input, sampling).run(begin)
+    Repl::new(engine, input, sampling, chunk).run(begin)
 }
 
 fn banner(facts: &ModelFacts, session: &Session) {

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use crate::engine::{Activity, Telemetry};
-use crate::model::PREFILL_CHUNK;
 
 /// What takes longer is told.
 const SLOW: Duration = Duration::from_secs(2);
@@ -12,6 +11,8 @@ const SLOW: Duration = Duration::from_secs(2);
 pub(super) struct Progress {
     /// How long nothing new is said about a prompt that is being read.
     every: Duration,
+    /// Tokens of a prompt that go through the layers together.
+    chunk: usize,
     began: Instant,
     /// When the last token came, or the turn began.
     last: Instant,
@@ -20,9 +21,10 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub fn new(every: Duration, now: Instant) -> Self {
+    pub fn new(every: Duration, chunk: usize, now: Instant) -> Self {
         Self {
             every,
+            chunk,
             began: now,
             last: now,
             told: None,
@@ -32,7 +34,7 @@ impl Progress {
 
     /// A turn begins.
     pub fn begin(&mut self, now: Instant) {
-        *self = Self::new(self.every, now);
+        *self = Self::new(self.every, self.chunk, now);
     }
 
     /// What is to be said of a prompt that is being read, if it is time to.
@@ -51,7 +53,7 @@ impl Progress {
         if let Some((layer, layers)) = telemetry.layer {
             line += &format!(", layer {layer} of {layers}");
             // A part of the chunk that is on its way.
-            let chunk = of.saturating_sub(done).min(PREFILL_CHUNK);
+            let chunk = of.saturating_sub(done).min(self.chunk);
             through += (chunk * layer) as f64 / layers.max(1) as f64;
         }
         if through > 0.0 {
@@ -86,7 +88,7 @@ mod tests {
     fn a_long_prompt_is_told_with_an_estimate_and_not_too_often() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut progress = Progress::new(Duration::from_secs(10), at(0));
+        let mut progress = Progress::new(Duration::from_secs(10), 64, at(0));
         // 32 of the 64 tokens that are on their way.
         let look = reading(68, Some((50, 100)));
         assert_eq!(progress.reading(&look, at(1)), None);
@@ -110,7 +112,7 @@ mod tests {
     #[test]
     fn only_slow_tokens_are_told() {
         let start = Instant::now();
-        let mut progress = Progress::new(Duration::from_secs(10), start);
+        let mut progress = Progress::new(Duration::from_secs(10), 64, start);
         let mut token = |millis| progress.token(start + Duration::from_millis(millis));
         assert_eq!(token(2000), None);
         assert_eq!(token(6500).unwrap(), "token 2, 4.5 s");

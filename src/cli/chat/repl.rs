@@ -44,7 +44,7 @@ pub(super) struct Repl {
 }
 
 impl Repl {
-    pub fn new(engine: Handle, input: Input, sampling: Sampling) -> Self {
+    pub fn new(engine: Handle, input: Input, sampling: Sampling, chunk: usize) -> Self {
         // A terminal's line is replaced; lines of a log stay, and a few say enough.
         let every = match std::io::stderr().is_terminal() {
             true => LOOK,
@@ -55,7 +55,7 @@ impl Repl {
             engine,
             input,
             sampling,
-            progress: Progress::new(every, Instant::now()),
+            progress: Progress::new(every, chunk, Instant::now()),
             running: false,
             cancelled: false,
             late: 0,
