@@ -167,7 +167,7 @@ impl Repl {
                         return Ok(());
                     }
                 }
-                Event::SamplingIs(_) | Event::Loaded { .. } => return Ok(()),
+                Event::SamplingIs(_) | Event::Loaded { .. } | Event::Offers(_) => return Ok(()),
                 Event::ThinkingIs { effort, cost } => {
                     eprintln!("k3: thinking {}", effort.map_or("off", Effort::as_str));
                     if let Some(Reread { tokens, seconds }) = cost {

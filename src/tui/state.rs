@@ -15,6 +15,7 @@ use super::recall::Recall;
 use super::search::Search;
 use super::theme::Theme;
 use super::totals::Totals;
+use super::tune::Measured;
 use super::turn::Turn;
 use super::wrap::Rows;
 use crate::chat::Sampling;
@@ -107,6 +108,10 @@ pub struct State {
     pub history: Option<PathBuf>,
     /// How tokens are chosen, once it is known.
     pub sampling: Option<Sampling>,
+    /// How long tokens took, plan by plan; the last is in force.
+    pub measured: Vec<Measured>,
+    /// When the last token came, within a turn.
+    pub token_at: Option<Duration>,
     /// Counts and times of this session.
     pub totals: Totals,
     /// Whether the message that comes back is to be opened in the editor.
@@ -149,6 +154,8 @@ impl State {
             conversation: Conversation::default(),
             history: None,
             sampling: None,
+            measured: vec![Measured::new("the plan of the start")],
+            token_at: None,
             totals: Totals::default(),
             edit_next: false,
             still: false,

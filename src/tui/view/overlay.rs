@@ -7,7 +7,7 @@ use super::super::layout::body;
 use super::super::overlay::Overlay;
 use super::super::state::State;
 use super::title::{self, Title};
-use super::{help, sessions, stats};
+use super::{help, sessions, stats, tune};
 
 /// Draws it, if something is open.
 pub fn view(state: &State, frame: &mut Frame) {
@@ -19,6 +19,11 @@ pub fn view(state: &State, frame: &mut Frame) {
     let (name, about, lines) = match overlay {
         Overlay::Help(_) => ("Help", "Esc closes", help::lines(width)),
         Overlay::Stats(_) => ("Figures", "Esc closes", stats::lines(state)),
+        Overlay::Tune(offers, chosen) => (
+            "Memory plans",
+            "Enter takes one, Esc closes",
+            tune::lines(state, offers, *chosen),
+        ),
         Overlay::Sessions(kept, chosen) => (
             "Conversations",
             "Enter goes over to one, Esc closes",
@@ -40,6 +45,7 @@ pub fn view(state: &State, frame: &mut Frame) {
         Overlay::Help(top) | Overlay::Stats(top) => *top,
         // The chosen one is in view.
         Overlay::Sessions(_, chosen) => (chosen + 1).saturating_sub(rows),
+        Overlay::Tune(_, chosen) => (chosen + 2).saturating_sub(rows),
     };
     let top = top.min(lines.len().saturating_sub(rows));
     let title = Title {
