@@ -254,7 +254,7 @@ impl State {
                     let text = format!("system message: {}", message.content);
                     self.response.push(Kind::Notice, text);
                 }
-                Role::User => self.show_user(message.content),
+                Role::User => self.put_user(message.content),
                 Role::Assistant => {
                     if let Some(reasoning) = message.reasoning_content.filter(|r| !r.is_empty()) {
                         self.show_heading();
@@ -268,10 +268,14 @@ impl State {
 
     /// Shows a message of the person's.
     pub fn show_user(&mut self, text: String) {
+        self.recall.said(&text);
+        self.put_user(text);
+    }
+
+    fn put_user(&mut self, text: String) {
         let line = text.lines().find(|line| !line.trim().is_empty());
         let line = line.unwrap_or_default();
         self.about = glyph::fitted(line, 60);
-        self.recall.said(&text);
         self.response.push(Kind::User, text);
     }
 

@@ -5,6 +5,7 @@ use super::super::effect::{Effect, Outcome};
 use super::super::figures::{counted, seconds};
 use super::super::log::Kind;
 use super::super::overlay::Overlay;
+use super::super::recall::Recall;
 use super::super::state::{Phase, State};
 use super::super::tune::Measured;
 use super::super::turn::Turn;
@@ -32,6 +33,7 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             }
             state.model = Some(model);
             state.phase = Phase::Idle;
+            state.recall = Recall::begin(&messages);
             state.show_history(messages);
             say_open(state, open);
             return send::next(state);
@@ -43,6 +45,7 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
         } => {
             state.history = Some(history);
             let count = messages.len();
+            state.recall = Recall::begin(&messages);
             show_anew(state, messages);
             say_open(state, open);
             state.hint = Some(format!("Going on from {}.", counted(count, "message")));
@@ -87,6 +90,7 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
         } => {
             // A token that the change fell into belongs to neither.
             state.token_at = None;
+            state.measured.retain(|measured| measured.tokens() > 0);
             state.measured.push(Measured::new(format!(
                 "{preset}, {:.2} GB",
                 total_bytes as f64 / 1e9

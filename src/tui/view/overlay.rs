@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use super::super::layout::body;
 use super::super::overlay::Overlay;
 use super::super::state::State;
+use super::super::theme::Role;
 use super::title::{self, Title};
 use super::{help, sessions, stats, tune};
 
@@ -30,7 +31,8 @@ pub fn view(state: &State, frame: &mut Frame) {
             sessions::lines(kept, *chosen),
         ),
     };
-    let height = u16::try_from(lines.len() + 1)
+    // A title above, a rule below.
+    let height = u16::try_from(lines.len() + 2)
         .unwrap_or(u16::MAX)
         .min(screen.height);
     let area = Rect {
@@ -40,7 +42,7 @@ pub fn view(state: &State, frame: &mut Frame) {
         height,
     };
     super::wipe(frame, area);
-    let rows = usize::from(height.saturating_sub(1));
+    let rows = usize::from(height.saturating_sub(2));
     let top = match overlay {
         Overlay::Help(top) | Overlay::Stats(top) => *top,
         // The chosen one is in view.
@@ -59,8 +61,12 @@ pub fn view(state: &State, frame: &mut Frame) {
         },
     };
     title::view(state, frame, area, title);
-    let visible = lines.iter().skip(top);
+    let visible = lines.iter().skip(top).take(rows);
+    let mut below = body(area);
     for (row, (text, role)) in body(area).rows().zip(visible) {
         super::put(state, frame, row, text, *role);
+        below.y = row.bottom();
     }
+    let rule = "─".repeat(usize::from(width));
+    super::put(state, frame, below, &rule, Role::Quiet);
 }
