@@ -161,7 +161,7 @@ fn optional<T: std::str::FromStr>(word: Option<&str>) -> Option<Option<T>> {
 fn gigabytes(word: Option<&str>) -> Option<u64> {
     let number: f64 = word?.parse().ok()?;
     // Whole bytes, of which a f64 counts far more than any machine has.
-    (number.is_finite() && number >= 0.0).then(|| (number * 1e9) as u64)
+    (number.is_finite() && number >= 0.0).then_some((number * 1e9) as u64)
 }
 
 use Argument::{None as Nothing, Text, Words};
