@@ -121,6 +121,8 @@ impl Engine {
             | Command::Regenerate
             | Command::Undo
             | Command::System(_)
+            | Command::Budget(_)
+            | Command::Offers
             | Command::Load(_) => self.say(Event::Refused("not in the script".to_owned())),
             Command::Sampling(sampling) => self.say(Event::SamplingIs(sampling)),
             Command::Preset(preset) => self.say(Event::Planned {

@@ -6,9 +6,11 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use clap::Parser;
+use k3::chat::Change;
 use k3::checkpoint::demo;
 use k3::cli::model::ChatArgs;
 use k3::engine::{self, Activity, Command, Ended, Event, Handle, TurnFacts};
+use k3::stream::Preset;
 use k3::text::{Channel, Effort, Message, Role, history};
 
 /// The demo model, unpacked once for all tests here.
@@ -517,5 +519,79 @@ fn an_answer_is_made_anew_and_a_message_taken_back() {
         other => panic!("{other:?}"),
     }
     assert_eq!(history::read(&file).unwrap().len(), 2);
+    quit(&engine);
+}
+
+#[test]
+fn the_parts_of_a_plan_are_changed_and_presets_are_offered() {
+    let engine = start(&["--preset", "ultra"]);
+    ready(&engine);
+    let planned = |event| match event {
+        Event::Planned { total_bytes, .. } => total_bytes,
+        other => panic!("{other:?}"),
+    };
+    let small = planned(ask(&engine, Command::Preset(Preset::Ultra)));
+    let large = planned(ask(&engine, Command::Budget(Change::Cache(1 << 30))));
+    assert!(large > small, "{large} {small}");
+    // What was asked before stays.
+    let both = planned(ask(&engine, Command::Budget(Change::Trunk(1 << 30))));
+    assert!(both > large, "{both} {large}");
+    let Event::Offers(offers) = ask(&engine, Command::Offers) else {
+        panic!("no offers");
+    };
+    assert_eq!(offers.len(), Preset::ALL.len());
+    let ultra = offers.iter().find(|offer| offer.preset == Preset::Ultra);
+    assert_eq!(ultra.unwrap().plan.as_ref().unwrap().0, small);
+    // The same while an answer is made.
+    say(&engine, "hello");
+    engine.commands.send(Command::Offers).unwrap();
+    engine
+        .commands
+        .send(Command::Budget(Change::Ring(2)))
+        .unwrap();
+    let (mut offered, mut changed) = (false, false);
+    loop {
+        match next(&engine) {
+            Event::Offers(_) => offered = true,
+            Event::Planned { .. } => changed = true,
+            Event::TurnEnded(_) => break,
+            _ => {}
+        }
+    }
+    assert!(offered && changed);
+    quit(&engine);
+}
+
+#[test]
+fn another_conversation_is_gone_over_to_and_the_first_is_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["a.jsonl", "b.jsonl"].map(|name| folder.path().join(name));
+    let said = [Message::user("one"), Message::assistant(None, "two")];
+    let lines = said
+        .iter()
+        .map(|m| serde_json::to_string(m).unwrap() + "\n");
+    std::fs::write(&second, lines.collect::<String>()).unwrap();
+    let engine = start(&["--history", first.to_str().unwrap()]);
+    ready(&engine);
+    say(&engine, "hello");
+    turn(&engine);
+    let loaded = ask(&engine, Command::Load(second.clone()));
+    let expected = Event::Loaded {
+        history: second.clone(),
+        messages: said.to_vec(),
+        open: None,
+    };
+    assert_eq!(loaded, expected);
+    assert_eq!(history::read(&first).unwrap().len(), 2);
+    say(&engine, "three");
+    turn(&engine);
+    assert_eq!(history::read(&second).unwrap().len(), 4);
+    // One that cannot be read leaves what is open.
+    std::fs::write(folder.path().join("c.jsonl"), "{\"no\":1}\n").unwrap();
+    let refused = ask(&engine, Command::Load(folder.path().join("c.jsonl")));
+    assert!(matches!(refused, Event::Refused(_)), "{refused:?}");
+    say(&engine, "five");
+    turn(&engine);
+    assert_eq!(history::read(&second).unwrap().len(), 6);
     quit(&engine);
 }

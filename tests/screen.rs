@@ -8,7 +8,8 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use k3::chat::{Kept, Sampling};
 use k3::engine::telemetry::{ExpertFigures, LayerFigures, SlotState, Split, TrunkBytes, Waits};
-use k3::engine::{Activity, Ended, Event, ModelFacts, Rates, Telemetry, TurnFacts};
+use k3::engine::{Activity, Ended, Event, ModelFacts, Offer, Rates, Telemetry, TurnFacts};
+use k3::stream::{PerToken, Preset};
 use k3::text::{Channel, Effort, Message as Said};
 use k3::tui::{Message, State, Theme, update, view};
 use proptest::prelude::*;
@@ -419,6 +420,57 @@ fn sessions_search_figures_and_telemetry_look() {
             &mut state,
             Message::Sessions(vec![kept("Rings and pins", 29), kept("你好，世界", 28)]),
         );
+        press(&mut state, KeyCode::Down);
+        state
+    });
+    snapshots("tune", |size| {
+        let mut state = State::new(size, Theme::Auto);
+        tell(&mut state, ready(false, Vec::new()));
+        tell(
+            &mut state,
+            Event::TurnStarted {
+                user: "Why?".to_owned(),
+                prompt_tokens: 24,
+            },
+        );
+        update(&mut state, Message::Telemetry(Box::new(busy_telemetry())));
+        let token = |trunk_read| PerToken {
+            trunk_read,
+            experts_read: 25_800_000_000,
+            weights: 134_000_000_000,
+            attention: 0,
+        };
+        let offer = |preset, total, trunk_read| Offer {
+            preset,
+            plan: Ok((total, token(trunk_read))),
+        };
+        let offers = vec![
+            offer(Preset::Laptop, 8_000_000_000, 105_000_000_000),
+            offer(Preset::Desktop, 33_000_000_000, 81_000_000_000),
+            Offer {
+                preset: Preset::Max,
+                plan: Err("it takes 224 GB, and 64 GB are there".to_owned()),
+            },
+        ];
+        let mut second = 76;
+        let mut tokens = |state: &mut State, each| {
+            for _ in 0..8 {
+                second += each;
+                update(state, Message::Now(Duration::from_secs(second)));
+                tell(state, delta(Channel::Response, "word "));
+            }
+        };
+        tokens(&mut state, 25);
+        tell(
+            &mut state,
+            Event::Planned {
+                preset: Preset::Desktop,
+                total_bytes: 33_000_000_000,
+                trunk_read: 81_000_000_000,
+            },
+        );
+        tokens(&mut state, 19);
+        tell(&mut state, Event::Offers(offers));
         press(&mut state, KeyCode::Down);
         state
     });

@@ -57,29 +57,35 @@ fn chat(arguments: Arguments, matches: &ArgMatches) -> anyhow::Result<()> {
     if chat.history.is_none() {
         chat.history = shelf.as_ref().map(Shelf::new_path);
     }
-    if arguments.plain || settings.plain {
-        return chat_line_by_line(&LineArgs::from(chat));
-    }
     let history = chat.history.clone();
-    let options = tui::Options {
-        theme: settings.theme.unwrap_or_default(),
-        raw: settings.raw,
-        think: settings.think,
-        telemetry: settings.telemetry,
-        still: settings.reduced_motion,
-        bell: settings.bell,
-        titles: settings.titles,
-        shelf: shelf.clone(),
-        copies: data.map(Path::to_owned),
-        settings: arguments.settings.or_else(Settings::default_path),
+    let ended = match arguments.plain || settings.plain {
+        true => chat_line_by_line(&LineArgs::from(chat)),
+        false => {
+            let options = tui::Options {
+                theme: settings.theme.unwrap_or_default(),
+                raw: settings.raw,
+                think: settings.think,
+                telemetry: settings.telemetry,
+                still: settings.reduced_motion,
+                bell: settings.bell,
+                titles: settings.titles,
+                shelf: shelf.clone(),
+                copies: data.map(Path::to_owned),
+                settings: arguments.settings.or_else(Settings::default_path),
+            };
+            full_screen(&chat, options)
+        }
     };
-    let plan = chat.check()?;
-    let engine = engine::start(move || plan.open())?;
-    let ended = tui::run(engine, options.in_environment());
     if let (Some(shelf), Some(history)) = (shelf, history) {
         shelf.drop_empty(&history);
     }
     ended
+}
+
+fn full_screen(chat: &ChatArgs, options: tui::Options) -> anyhow::Result<()> {
+    let plan = chat.check()?;
+    let engine = engine::start(move || plan.open())?;
+    tui::run(engine, options.in_environment())
 }
 
 /// Takes from the settings what no flag says.

@@ -40,7 +40,7 @@ pub use facts::{Answer, Facts};
 pub use fed::Fed;
 pub use history::HistoryFile;
 pub use journal::{Header, Partial};
-pub use replan::replan;
+pub use replan::{Change, offer, replan};
 pub use sampler::Sampler;
 pub use sampling::{Draw, Sampling, SamplingError, TEMPERATURE, TOP_P};
 pub use session::{Opening, Session};

@@ -4,21 +4,94 @@ use super::Error;
 use crate::model::{self, Network};
 use crate::stream::{self, Machine, Plan, Preset, Request, plan};
 
-/// Takes the memory of another preset on this machine, with context and threads as they were asked for at the start. Between
-/// two passes only: states and results stay as they are.
+/// A change of what is asked of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The budgets of this preset, in place of all that were asked for.
+    Preset(Preset),
+    /// So many bytes for the trunk, pins and ring together.
+    Trunk(u64),
+    /// So many bytes for experts.
+    Cache(u64),
+    /// So many slots in the ring; at least one.
+    Ring(usize),
+}
+
+impl Change {
+    /// What is asked then. Context and threads stay.
+    pub fn of(self, asked: &Request) -> Request {
+        let asked = asked.clone();
+        match self {
+            Self::Preset(preset) => Request {
+                preset,
+                trunk: None,
+                cache: None,
+                ..asked
+            },
+            Self::Trunk(bytes) => Request {
+                trunk: Some(bytes),
+                ..asked
+            },
+            Self::Cache(bytes) => Request {
+                cache: Some(bytes),
+                ..asked
+            },
+            Self::Ring(slots) => Request {
+                ring: Some(slots),
+                ..asked
+            },
+        }
+    }
+}
+
+/// Takes the memory that is asked for on this machine. Between two passes only: states and results stay as they are.
 ///
 /// # Errors
 /// The plan cannot be had; the old one is in force then.
-pub fn replan(network: &mut Network, asked: &Request, preset: Preset) -> Result<Plan, Error> {
-    let closed = || model::Error::from(stream::Error::Closed);
-    let shape = network.shape().ok_or_else(closed)?;
-    let request = Request {
-        preset,
-        trunk: None,
-        cache: None,
-        ..asked.clone()
-    };
-    let plan = plan(shape, &request, &Machine::detect()?)?;
+pub fn replan(network: &mut Network, request: &Request) -> Result<Plan, Error> {
+    let plan = offer(network, request)?;
     network.replan_to(&plan)?;
     Ok(plan)
+}
+
+/// The plan that [`replan`] would take.
+///
+/// # Errors
+/// It cannot be had.
+pub fn offer(network: &Network, request: &Request) -> Result<Plan, Error> {
+    let closed = || model::Error::from(stream::Error::Closed);
+    let shape = network.shape().ok_or_else(closed)?;
+    Ok(plan(shape, request, &Machine::detect()?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preset_takes_the_place_of_budgets_and_a_budget_that_of_one() {
+        let asked = Request {
+            preset: Preset::Auto,
+            trunk: Some(1),
+            cache: Some(2),
+            ring: Some(3),
+            context: 99,
+            threads: 1,
+            kept_states: 0,
+            logits: 1,
+            guesses: 0,
+        };
+        let laptop = Change::Preset(Preset::Laptop).of(&asked);
+        assert_eq!(
+            (laptop.trunk, laptop.cache, laptop.ring, laptop.context),
+            (None, None, Some(3), 99)
+        );
+        let trunk = Change::Trunk(7).of(&asked);
+        assert_eq!(
+            (trunk.trunk, trunk.cache, trunk.preset),
+            (Some(7), Some(2), Preset::Auto)
+        );
+        assert_eq!(Change::Cache(7).of(&asked).cache, Some(7));
+        assert_eq!(Change::Ring(7).of(&asked).ring, Some(7));
+    }
 }

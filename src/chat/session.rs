@@ -8,11 +8,11 @@ use super::prompt::{self, Spoken};
 use super::transcript::{TakenBack, Transcript};
 use super::turn::Turn;
 use super::{
-    Answer, Ended, Error, Facts, Header, Limits, Observer, Opened, Partial, Sampler, Sampling,
-    StateStore, Store, TurnFacts, Words, now, replan,
+    Answer, Change, Ended, Error, Facts, Header, Limits, Observer, Opened, Partial, Sampler,
+    Sampling, StateStore, Store, TurnFacts, Words, now, replan,
 };
 use crate::model::{Logits, Network};
-use crate::stream::{Plan, Preset, Request};
+use crate::stream::{Plan, Request};
 use crate::text::{Effort, Message, Role, Thinking};
 
 /// How a conversation begins.
@@ -198,13 +198,21 @@ impl Session {
         &self.network
     }
 
-    /// Takes the memory of another preset, see [`replan`]. A pass that was left half way is finished first.
+    /// Takes another memory plan, see [`replan`]. A pass that was left half way is finished first.
     ///
     /// # Errors
     /// The plan cannot be had; the old one is in force then.
-    pub fn set_preset(&mut self, preset: Preset) -> Result<Plan, Error> {
+    pub fn change_plan(&mut self, change: Change) -> Result<Plan, Error> {
         self.settle()?;
-        replan(&mut self.network, &self.request, preset)
+        let request = change.of(&self.request);
+        let plan = replan(&mut self.network, &request)?;
+        self.request = request;
+        Ok(plan)
+    }
+
+    /// Says what is asked of the memory plan now: it was changed while a turn ran.
+    pub fn set_request(&mut self, request: Request) {
+        self.request = request;
     }
 
     /// What was asked of the memory plan.

@@ -6,7 +6,7 @@ mod thread;
 mod watch;
 mod window;
 
-pub use protocol::{Command, Ended, Event, ModelFacts, Reread, TurnFacts};
+pub use protocol::{Command, Ended, Event, ModelFacts, Offer, Reread, TurnFacts};
 pub use telemetry::{Activity, Rates, Telemetry, TelemetryCell, TelemetryReader};
 pub use thread::start;
 

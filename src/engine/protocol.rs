@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::chat::Sampling;
+use crate::chat::{Change, Sampling};
 pub use crate::chat::{Ended, TurnFacts};
-use crate::stream::Preset;
+use crate::stream::{PerToken, Preset};
 use crate::text::{Channel, Effort, Message};
 
 /// What a screen asks for.
@@ -41,6 +41,12 @@ pub enum Command {
     /// Take the memory of another preset. While a turn runs it waits for the end of the running pass. Answered by [`Event::Planned`] or
     /// [`Event::Refused`].
     Preset(Preset),
+    /// Change a part of the memory plan. While a turn runs it waits for the end of the running pass. Answered by
+    /// [`Event::Planned`] or [`Event::Refused`].
+    Budget(Change),
+    /// What the presets would take. While a turn runs it waits for the end of the running pass. Answered by
+    /// [`Event::Offers`].
+    Offers,
     /// Go over to the conversation whose history is in this file. Refused while a turn runs. Answered by [`Event::Loaded`] or
     /// [`Event::Refused`].
     Load(PathBuf),
@@ -133,6 +139,8 @@ pub enum Event {
         /// Bytes of the trunk that each token reads from disk.
         trunk_read: u64,
     },
+    /// What the presets would take of this machine.
+    Offers(Vec<Offer>),
     /// A command that could not be carried out, and why.
     Refused(String),
     /// Something went wrong that does not end the thread (a history that could not be saved).
@@ -141,6 +149,15 @@ pub enum Event {
     Note(String),
     /// The thread has ended: asked to, or for this reason. The last event.
     Stopped(Option<String>),
+}
+
+/// A memory plan that can be had, or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Its preset.
+    pub preset: Preset,
+    /// The predicted peak of the whole process in bytes, and what a token moves; or why it cannot be had.
+    pub plan: Result<(u64, PerToken), String>,
 }
 
 /// What the next answer has to read first because the beginning of the prompt changed.

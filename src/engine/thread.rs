@@ -10,7 +10,7 @@ use super::protocol::{Command, Event, ModelFacts, Reread};
 use super::telemetry::{Activity, TelemetryCell};
 use super::watch::{self, Watch};
 use super::{EVENT_CAPACITY, Handle};
-use crate::chat::{Error, Session, Store};
+use crate::chat::{Change, Error, Session, Store};
 use crate::text::Message;
 
 /// Starts the inference thread. `open` runs on it: opening a model takes its time, and the screen is there meanwhile.
@@ -127,6 +127,16 @@ impl Engine {
         (messages, unanswered)
     }
 
+    /// Takes another memory plan.
+    fn change_plan(&mut self, change: Change) -> Result<Result<(), Error>, Gone> {
+        let planned = self.session.change_plan(change);
+        self.snapshot();
+        match planned {
+            Ok(plan) => self.tell(watch::planned(&plan)).map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
     /// Goes over to another conversation.
     fn load(&mut self, path: &Path) -> Result<Result<(), Error>, Gone> {
         let loaded = Store::open(path).and_then(|history| self.session.load(history));
@@ -189,13 +199,11 @@ impl Engine {
                 Ok(()) => return self.tell(Event::SamplingIs(sampling)).map(Ok),
                 Err(error) => Err(error),
             },
-            Command::Preset(preset) => {
-                let planned = self.session.set_preset(preset);
-                self.snapshot();
-                match planned {
-                    Ok(plan) => return self.tell(watch::planned(preset, &plan)).map(Ok),
-                    Err(error) => Err(error),
-                }
+            Command::Preset(preset) => return self.change_plan(Change::Preset(preset)),
+            Command::Budget(change) => return self.change_plan(change),
+            Command::Offers => {
+                let offers = watch::offers(self.session.network(), self.session.request());
+                return self.tell(offers).map(Ok);
             }
             Command::Load(path) => return self.load(&path),
             Command::Effort(_) | Command::Think(_) => {
@@ -273,6 +281,9 @@ impl Engine {
         let (facts, saved) = self.session.answer(&mut watch);
         let left = watch.left();
         self.waiting = left.waiting;
+        if let Some(request) = left.request {
+            self.session.set_request(request);
+        }
         self.telemetry.set(|t| t.activity = Activity::Idle);
         self.snapshot();
         if left.gone {

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::protocol::{Command, Event};
+use super::protocol::{Command, Event, Offer};
 use super::telemetry::{Activity, TelemetryCell};
-use crate::chat::{Observer, Session, replan};
+use crate::chat::{Change, Observer, Session, offer, replan};
 use crate::model::Network;
 use crate::stream::{Plan, Preset, Request};
 use crate::text::{Channel, Effort};
@@ -22,8 +22,8 @@ pub(super) struct Watch<'a> {
     remembered: Effort,
     /// What was asked of the memory plan.
     request: Request,
-    /// Plans to take when the running pass is through.
-    presets: VecDeque<Preset>,
+    /// What is to be done about the plan when the running pass is through.
+    changes: VecDeque<Asked>,
     left: Left,
     stop: bool,
     paused: bool,
@@ -40,14 +40,36 @@ pub(super) struct Left {
     pub settings: Vec<Command>,
     /// Commands that it could not carry out itself.
     pub waiting: VecDeque<Command>,
+    /// What is asked of the memory plan now.
+    pub request: Option<Request>,
     /// Nobody listens any more.
     pub gone: bool,
 }
 
+/// Something about the memory plan that waits for the end of a pass.
+enum Asked {
+    Plan(Change),
+    Offers,
+}
+
+/// What the presets would take.
+pub(super) fn offers(network: &Network, asked: &Request) -> Event {
+    let offered = |preset| {
+        let plan = offer(network, &Change::Preset(preset).of(asked));
+        Offer {
+            preset,
+            plan: plan
+                .map(|plan| (plan.total(), plan.per_token))
+                .map_err(|error| error.to_string()),
+        }
+    };
+    Event::Offers(Preset::ALL.map(offered).to_vec())
+}
+
 /// The answer to a change of the plan.
-pub(super) fn planned(preset: Preset, plan: &Plan) -> Event {
+pub(super) fn planned(plan: &Plan) -> Event {
     Event::Planned {
-        preset,
+        preset: plan.preset,
         total_bytes: plan.total(),
         trunk_read: plan.per_token.trunk_read,
     }
@@ -67,7 +89,7 @@ impl<'a> Watch<'a> {
             effort: session.effort(),
             remembered: session.effort().unwrap_or(Effort::Max),
             request: session.request().clone(),
-            presets: VecDeque::new(),
+            changes: VecDeque::new(),
             left: Left::default(),
             stop: false,
             paused: false,
@@ -81,9 +103,14 @@ impl<'a> Watch<'a> {
     /// What is to be done now.
     pub fn left(mut self) -> Left {
         // Plans that the turn ended before come first: they were asked for first.
-        for preset in self.presets.into_iter().rev() {
-            self.left.waiting.push_front(Command::Preset(preset));
+        for asked in self.changes.into_iter().rev() {
+            self.left.waiting.push_front(match asked {
+                Asked::Plan(Change::Preset(preset)) => Command::Preset(preset),
+                Asked::Plan(change) => Command::Budget(change),
+                Asked::Offers => Command::Offers,
+            });
         }
+        self.left.request = Some(self.request);
         self.left
     }
 
@@ -148,9 +175,20 @@ impl Observer for Watch<'_> {
     }
 
     fn between(&mut self, network: &mut Network) {
-        while let Some(preset) = self.presets.pop_front() {
-            match replan(network, &self.request, preset) {
-                Ok(plan) => self.tell(planned(preset, &plan)),
+        while let Some(asked) = self.changes.pop_front() {
+            let change = match asked {
+                Asked::Plan(change) => change,
+                Asked::Offers => {
+                    self.tell(offers(network, &self.request));
+                    continue;
+                }
+            };
+            let request = change.of(&self.request);
+            match replan(network, &request) {
+                Ok(plan) => {
+                    self.request = request;
+                    self.tell(planned(&plan));
+                }
                 Err(error) => self.refuse(&error.to_string()),
             }
         }
@@ -195,7 +233,11 @@ impl Observer for Watch<'_> {
                 Command::Pause => self.pause(true),
                 Command::Continue if self.paused => self.pause(false),
                 Command::Continue => self.refuse("the answer is being made"),
-                Command::Preset(preset) => self.presets.push_back(preset),
+                Command::Preset(preset) => {
+                    self.changes.push_back(Asked::Plan(Change::Preset(preset)));
+                }
+                Command::Budget(change) => self.changes.push_back(Asked::Plan(change)),
+                Command::Offers => self.changes.push_back(Asked::Offers),
                 Command::Sampling(_) => self.left.waiting.push_back(command),
                 Command::Send(_) => self.refuse(
                     "an answer is being made; wait for it, or stop it first. The message was not sent",

@@ -1,6 +1,7 @@
 //! The slash commands: one table, from which parsing, completion, help and documentation come. Not what they do.
 
 use super::theme::Theme;
+use crate::chat::Change;
 use crate::stream::Preset;
 use crate::text::Effort;
 
@@ -27,6 +28,10 @@ pub enum Slash {
     Think(Option<bool>),
     /// Which memory plan to use.
     Preset(Option<Preset>),
+    /// Memory plans to choose from.
+    Tune,
+    /// A part of the memory plan.
+    Budget(Change),
     /// What holds for the whole conversation; none inside removes it.
     System(Option<Option<String>>),
     /// The temperature; 0 chooses the most probable token.
@@ -152,6 +157,13 @@ fn optional<T: std::str::FromStr>(word: Option<&str>) -> Option<Option<T>> {
     }
 }
 
+/// Bytes from a number of GB above nothing.
+fn gigabytes(word: Option<&str>) -> Option<u64> {
+    let number: f64 = word?.parse().ok()?;
+    // Whole bytes, of which a f64 counts far more than any machine has.
+    (number.is_finite() && number >= 0.0).then_some((number * 1e9) as u64)
+}
+
 use Argument::{None as Nothing, Text, Words};
 use Busy::{Runs, Waits};
 
@@ -236,6 +248,27 @@ pub const TABLE: &[Entry] = &[
         "how much memory to take; the conversation stays",
         |word| optional(word).map(Slash::Preset),
     ),
+    entry(
+        "/tune",
+        Nothing,
+        Runs,
+        "memory plans: what they take, cost, and did cost; Enter takes one",
+        |_| Some(Slash::Tune),
+    ),
+    entry(
+        "/trunk",
+        Text("GB"),
+        Runs,
+        "memory for the trunk, pins and ring together",
+        |word| gigabytes(word).map(|bytes| Slash::Budget(Change::Trunk(bytes))),
+    ),
+    entry("/cache", Text("GB"), Runs, "memory for experts", |word| {
+        gigabytes(word).map(|bytes| Slash::Budget(Change::Cache(bytes)))
+    }),
+    entry("/ring", Text("N"), Runs, "slots of the ring", |word| {
+        let slots = word?.parse().ok().filter(|slots| *slots > 0)?;
+        Some(Slash::Budget(Change::Ring(slots)))
+    }),
     entry(
         "/system",
         Text("TEXT"),

@@ -28,6 +28,7 @@ mod stderr;
 mod terminal;
 mod theme;
 mod totals;
+mod tune;
 mod turn;
 mod update;
 mod view;

@@ -1,6 +1,7 @@
 //! What is open over everything else: help, figures, the list of conversations. Not what stands in it.
 
 use crate::chat::Kept;
+use crate::engine::Offer;
 
 /// What is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +10,8 @@ pub enum Overlay {
     Help(usize),
     /// Figures of the session; rows above the visible part.
     Stats(usize),
+    /// Memory plans, and which one is chosen.
+    Tune(Vec<Offer>, usize),
     /// Conversations, and which one is chosen.
     Sessions(Vec<Kept>, usize),
 }

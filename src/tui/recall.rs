@@ -1,5 +1,7 @@
 //! What was sent before, to be had back one after the other; what was being written meanwhile is kept.
 
+use crate::text::{Message, Role};
+
 /// The messages that were sent, and where one is among them.
 #[derive(Clone, Debug, Default)]
 pub struct Recall {
@@ -9,6 +11,15 @@ pub struct Recall {
 }
 
 impl Recall {
+    /// Those of a conversation that was opened.
+    pub fn begin(messages: &[Message]) -> Self {
+        let said = messages.iter().filter(|message| message.role == Role::User);
+        Self {
+            sent: said.map(|message| message.content.clone()).collect(),
+            at: None,
+        }
+    }
+
     /// Remembers a message, without leaving one that is shown.
     pub fn said(&mut self, text: &str) {
         if self.sent.last().map(String::as_str) != Some(text) {
@@ -64,6 +75,8 @@ mod tests {
         assert_eq!(recall.newer().as_deref(), Some("draft"));
         assert_eq!(recall.newer(), None);
         recall.older("draft");
+        let opened = [Message::user("a"), Message::assistant(None, "b")];
+        assert_eq!(Recall::begin(&opened).older(""), Some("a".to_owned()));
         assert_eq!(recall.sent("two, changed").as_deref(), Some("draft"));
     }
 }

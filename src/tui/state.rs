@@ -15,6 +15,7 @@ use super::recall::Recall;
 use super::search::Search;
 use super::theme::Theme;
 use super::totals::Totals;
+use super::tune::Measured;
 use super::turn::Turn;
 use super::wrap::Rows;
 use crate::chat::Sampling;
@@ -107,6 +108,10 @@ pub struct State {
     pub history: Option<PathBuf>,
     /// How tokens are chosen, once it is known.
     pub sampling: Option<Sampling>,
+    /// How long tokens took, plan by plan; the last is in force.
+    pub measured: Vec<Measured>,
+    /// When the last token came, within a turn.
+    pub token_at: Option<Duration>,
     /// Counts and times of this session.
     pub totals: Totals,
     /// Whether the message that comes back is to be opened in the editor.
@@ -149,6 +154,8 @@ impl State {
             conversation: Conversation::default(),
             history: None,
             sampling: None,
+            measured: vec![Measured::new("the plan of the start")],
+            token_at: None,
             totals: Totals::default(),
             edit_next: false,
             still: false,
@@ -247,7 +254,7 @@ impl State {
                     let text = format!("system message: {}", message.content);
                     self.response.push(Kind::Notice, text);
                 }
-                Role::User => self.show_user(message.content),
+                Role::User => self.put_user(message.content),
                 Role::Assistant => {
                     if let Some(reasoning) = message.reasoning_content.filter(|r| !r.is_empty()) {
                         self.show_heading();
@@ -261,10 +268,14 @@ impl State {
 
     /// Shows a message of the person's.
     pub fn show_user(&mut self, text: String) {
+        self.recall.said(&text);
+        self.put_user(text);
+    }
+
+    fn put_user(&mut self, text: String) {
         let line = text.lines().find(|line| !line.trim().is_empty());
         let line = line.unwrap_or_default();
         self.about = glyph::fitted(line, 60);
-        self.recall.said(&text);
         self.response.push(Kind::User, text);
     }
 

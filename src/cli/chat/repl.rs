@@ -215,7 +215,7 @@ impl Repl {
                 return Ok(self.changing);
             }
             // Only a screen asks for another conversation.
-            Event::Loaded { .. } => return Ok(true),
+            Event::Loaded { .. } | Event::Offers(_) => return Ok(true),
             Event::SamplingIs(sampling) => {
                 self.sampling = sampling;
                 self.say(&sampling::words(&sampling));

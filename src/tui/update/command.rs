@@ -45,6 +45,8 @@ pub fn run(state: &mut State, slash: Slash, busy: Busy) -> Vec<Effect> {
             say(state, &format!("/preset and one of: {names}."));
         }
         Slash::Preset(Some(preset)) => return take_preset(state, preset),
+        Slash::Tune => return ask(state, Command::Offers),
+        Slash::Budget(change) => return ask(state, Command::Budget(change)),
         Slash::System(None) => {
             let hint = match state.conversation.system() {
                 Some(text) => format!("The system message is: {text}"),
@@ -128,7 +130,8 @@ fn think_again(state: &mut State) -> Vec<Effect> {
     vec![Effect::Send(Command::Think(true))]
 }
 
-fn take_preset(state: &mut State, preset: Preset) -> Vec<Effect> {
+/// Takes the memory of a preset.
+pub fn take_preset(state: &mut State, preset: Preset) -> Vec<Effect> {
     if !able(state) {
         return Vec::new();
     }

@@ -4,7 +4,10 @@ use super::super::draft::Draft;
 use super::super::effect::{Effect, Outcome};
 use super::super::figures::{counted, seconds};
 use super::super::log::Kind;
+use super::super::overlay::Overlay;
+use super::super::recall::Recall;
 use super::super::state::{Phase, State};
+use super::super::tune::Measured;
 use super::super::turn::Turn;
 use super::send;
 use crate::engine::{Activity, Ended, Event, Reread, TurnFacts};
@@ -30,6 +33,7 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             }
             state.model = Some(model);
             state.phase = Phase::Idle;
+            state.recall = Recall::begin(&messages);
             state.show_history(messages);
             say_open(state, open);
             return send::next(state);
@@ -41,6 +45,7 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
         } => {
             state.history = Some(history);
             let count = messages.len();
+            state.recall = Recall::begin(&messages);
             show_anew(state, messages);
             say_open(state, open);
             state.hint = Some(format!("Going on from {}.", counted(count, "message")));
@@ -77,11 +82,19 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
                 state.hint = Some(price(cost));
             }
         }
+        Event::Offers(offers) => state.overlay = Some(Overlay::Tune(offers, 0)),
         Event::Planned {
             preset,
             total_bytes,
             trunk_read,
         } => {
+            // A token that the change fell into belongs to neither.
+            state.token_at = None;
+            state.measured.retain(|measured| measured.tokens() > 0);
+            state.measured.push(Measured::new(format!(
+                "{preset}, {:.2} GB",
+                total_bytes as f64 / 1e9
+            )));
             state.hint = Some(format!(
                 "Preset {preset}: up to {:.2} GB of memory, {:.2} GB of the trunk read a token.",
                 total_bytes as f64 / 1e9,
@@ -171,6 +184,10 @@ fn delta(state: &mut State, channel: Option<Channel>, text: &str) {
         state.phase = Phase::Turn(Turn::new(state.now, 0));
     }
     state.conversation.answer(channel, text);
+    if let (Some(before), Some(measured)) = (state.token_at, state.measured.last_mut()) {
+        measured.count(state.now.saturating_sub(before));
+    }
+    state.token_at = Some(state.now);
     let first_thought = state
         .turn()
         .is_some_and(|turn| turn.think == 0 && !turn.heading);
@@ -193,6 +210,7 @@ fn delta(state: &mut State, channel: Option<Channel>, text: &str) {
 
 fn ended(state: &mut State, facts: TurnFacts) -> Vec<Effect> {
     state.totals.count(&facts);
+    state.token_at = None;
     state.telemetry.positions.0 = facts.positions;
     state.response.close();
     state.think.close();
@@ -321,6 +339,8 @@ fn pause(state: &mut State, paused: bool) {
     if let Phase::Turn(turn) = &mut state.phase {
         turn.paused = paused;
     }
+    // The token in the making took a rest.
+    state.token_at = None;
     state.hint = paused.then(|| "Halted. /continue goes on, Esc stops the answer.".to_owned());
 }
 

@@ -12,6 +12,7 @@ use super::super::overlay::Overlay;
 use super::super::panes::Alone;
 use super::super::state::{Focus, State};
 use super::{cancel, command, quit, send as sending};
+use crate::stream::Preset;
 
 /// A key.
 pub fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
@@ -32,6 +33,7 @@ pub fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
             }
             Opened::Closes => return Vec::new(),
             Opened::Chosen(path) => return command::load(state, path),
+            Opened::Taken(preset) => return command::take_preset(state, preset),
             // Any other key does what it always does.
             Opened::Passes => {}
         }
@@ -82,6 +84,8 @@ enum Opened {
     Closes,
     /// It closes, and this conversation was chosen.
     Chosen(PathBuf),
+    /// It closes, and this preset was chosen.
+    Taken(Preset),
     /// It closes, and the key is for what lies below.
     Passes,
 }
@@ -91,6 +95,10 @@ fn overlay_key(key: KeyEvent, action: Option<Action>, overlay: Overlay) -> Opene
         (KeyCode::Enter, _) => match overlay {
             Overlay::Sessions(kept, at) => match kept.into_iter().nth(at) {
                 Some(kept) => Opened::Chosen(kept.path),
+                None => Opened::Closes,
+            },
+            Overlay::Tune(offers, at) => match offers.into_iter().nth(at) {
+                Some(offer) => Opened::Taken(offer.preset),
                 None => Opened::Closes,
             },
             Overlay::Help(_) | Overlay::Stats(_) => Opened::Closes,
@@ -109,6 +117,10 @@ fn moved(overlay: Overlay, rows: isize) -> Overlay {
     match overlay {
         Overlay::Help(top) => Overlay::Help(top.saturating_add_signed(rows)),
         Overlay::Stats(top) => Overlay::Stats(top.saturating_add_signed(rows)),
+        Overlay::Tune(offers, at) => {
+            let last = offers.len().saturating_sub(1);
+            Overlay::Tune(offers, at.saturating_add_signed(rows).min(last))
+        }
         Overlay::Sessions(kept, at) => {
             let last = kept.len().saturating_sub(1);
             Overlay::Sessions(kept, at.saturating_add_signed(rows).min(last))

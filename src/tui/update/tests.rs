@@ -919,3 +919,78 @@ fn with_reduced_motion_the_clock_draws_nothing() {
     tell(&mut state, delta(Channel::Response, "more"));
     assert!(state.dirty);
 }
+
+fn offers() -> Vec<crate::engine::Offer> {
+    use crate::stream::{PerToken, Preset};
+    let token = |trunk_read| PerToken {
+        trunk_read,
+        experts_read: 25_800_000_000,
+        weights: 134_000_000_000,
+        attention: 0,
+    };
+    vec![
+        crate::engine::Offer {
+            preset: Preset::Laptop,
+            plan: Ok((8_000_000_000, token(105_000_000_000))),
+        },
+        crate::engine::Offer {
+            preset: Preset::Server,
+            plan: Err("more than the machine has".to_owned()),
+        },
+    ]
+}
+
+#[test]
+fn memory_plans_are_offered_and_one_is_taken() {
+    use crate::chat::Change;
+    use crate::stream::Preset;
+    let mut state = answering();
+    assert_eq!(enter(&mut state, "/tune"), sent(Command::Offers));
+    tell(&mut state, Event::Offers(offers()));
+    press(&mut state, KeyCode::Down, KeyModifiers::NONE);
+    press(&mut state, KeyCode::Up, KeyModifiers::NONE);
+    let effects = press(&mut state, KeyCode::Enter, KeyModifiers::NONE);
+    assert_eq!(effects, sent(Command::Preset(Preset::Laptop)));
+    assert_eq!(
+        enter(&mut state, "/trunk 12.5"),
+        sent(Command::Budget(Change::Trunk(12_500_000_000)))
+    );
+    assert_eq!(
+        enter(&mut state, "/ring 6"),
+        sent(Command::Budget(Change::Ring(6)))
+    );
+    assert_eq!(enter(&mut state, "/ring 0"), []);
+}
+
+#[test]
+fn tokens_are_measured_plan_by_plan_without_those_that_a_change_or_a_rest_fell_into() {
+    let mut state = answering();
+    let token = |state: &mut State, second| {
+        update(state, Message::Now(Duration::from_secs(second)));
+        tell(state, delta(Channel::Response, "x"));
+    };
+    for second in [1, 2, 3] {
+        token(&mut state, second);
+    }
+    tell(&mut state, Event::Paused);
+    tell(&mut state, Event::Unpaused);
+    token(&mut state, 500);
+    tell(
+        &mut state,
+        Event::Planned {
+            preset: crate::stream::Preset::Max,
+            total_bytes: 1_500_000_000,
+            trunk_read: 0,
+        },
+    );
+    for second in [900, 901] {
+        token(&mut state, second);
+    }
+    let counts: Vec<_> = state
+        .measured
+        .iter()
+        .map(|m| (m.plan.as_str(), m.tokens()))
+        .collect();
+    // The two of the answer's beginning came at once.
+    assert_eq!(counts, [("the plan of the start", 4), ("max, 1.50 GB", 1)]);
+}

@@ -12,6 +12,7 @@ mod stats;
 mod status;
 mod telemetry;
 mod title;
+mod tune;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -36,14 +37,12 @@ pub fn view(state: &State, frame: &mut Frame) {
     message::view(state, frame, areas.message);
     telemetry::view(state, frame, &areas);
     status::view(state, frame, areas.status);
-    // Where the conversation is out of sight the list covers what stands in its place.
-    let over = match areas.response.height {
-        0 => areas.think.union(
-            areas
-                .telemetry
-                .intersection(areas.message.union(areas.think)),
-        ),
-        _ => areas.response,
+    // Over whatever stands above the message: on a small screen the list needs all of it.
+    let top = areas.alarm.bottom();
+    let over = Rect {
+        y: top,
+        height: areas.hint.y.saturating_sub(top),
+        ..areas.message
     };
     completion::view(state, frame, over);
     overlay::view(state, frame);

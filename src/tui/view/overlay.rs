@@ -6,8 +6,9 @@ use ratatui::layout::Rect;
 use super::super::layout::body;
 use super::super::overlay::Overlay;
 use super::super::state::State;
+use super::super::theme::Role;
 use super::title::{self, Title};
-use super::{help, sessions, stats};
+use super::{help, sessions, stats, tune};
 
 /// Draws it, if something is open.
 pub fn view(state: &State, frame: &mut Frame) {
@@ -19,13 +20,19 @@ pub fn view(state: &State, frame: &mut Frame) {
     let (name, about, lines) = match overlay {
         Overlay::Help(_) => ("Help", "Esc closes", help::lines(width)),
         Overlay::Stats(_) => ("Figures", "Esc closes", stats::lines(state)),
+        Overlay::Tune(offers, chosen) => (
+            "Memory plans",
+            "Enter takes one, Esc closes",
+            tune::lines(state, offers, *chosen),
+        ),
         Overlay::Sessions(kept, chosen) => (
             "Conversations",
             "Enter goes over to one, Esc closes",
             sessions::lines(kept, *chosen),
         ),
     };
-    let height = u16::try_from(lines.len() + 1)
+    // A title above, a rule below.
+    let height = u16::try_from(lines.len() + 2)
         .unwrap_or(u16::MAX)
         .min(screen.height);
     let area = Rect {
@@ -35,11 +42,12 @@ pub fn view(state: &State, frame: &mut Frame) {
         height,
     };
     super::wipe(frame, area);
-    let rows = usize::from(height.saturating_sub(1));
+    let rows = usize::from(height.saturating_sub(2));
     let top = match overlay {
         Overlay::Help(top) | Overlay::Stats(top) => *top,
         // The chosen one is in view.
         Overlay::Sessions(_, chosen) => (chosen + 1).saturating_sub(rows),
+        Overlay::Tune(_, chosen) => (chosen + 2).saturating_sub(rows),
     };
     let top = top.min(lines.len().saturating_sub(rows));
     let title = Title {
@@ -53,8 +61,12 @@ pub fn view(state: &State, frame: &mut Frame) {
         },
     };
     title::view(state, frame, area, title);
-    let visible = lines.iter().skip(top);
+    let visible = lines.iter().skip(top).take(rows);
+    let mut below = body(area);
     for (row, (text, role)) in body(area).rows().zip(visible) {
         super::put(state, frame, row, text, *role);
+        below.y = row.bottom();
     }
+    let rule = "─".repeat(usize::from(width));
+    super::put(state, frame, below, &rule, Role::Quiet);
 }
