@@ -46,6 +46,7 @@ fn header() -> Header {
         thinking: Thinking::default(),
         sampling: Sampling::Greedy,
         turn: 1,
+        goes_on_from: None,
         when: now(),
     }
 }

@@ -367,6 +367,90 @@ fn answers_anew_and_messages_taken_back_read_nothing_twice() {
     assert!(whole > read.fed, "{whole} and {}", read.fed);
 }
 
+/// Found by the kill test: an answer that was cut, gone on with to its end, and killed between the saving of the facts and
+/// that of the history.
+#[test]
+fn an_answer_gone_on_with_and_killed_while_it_is_saved_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("chat.jsonl");
+    let (path, journal) = (
+        history.to_str().unwrap().to_owned(),
+        folder.path().join("chat.jsonl.journal"),
+    );
+    let flags = ["--history", &path, "--states-gb", "0"];
+    let mut session = open(&flags);
+    session.say(QUESTIONS[1]).unwrap();
+    session.answer(&mut Listener::stopping(60)).1.unwrap();
+    let cut = std::fs::read(&history).unwrap();
+    // The journal as it is when the last token has been written down, and nothing is saved yet.
+    struct Last(Listener, PathBuf, Vec<u8>);
+    impl Observer for Last {
+        fn prefill(&mut self, done: usize, of: usize) {
+            self.0.prefill(done, of);
+        }
+        fn between(&mut self, network: &mut Network) {
+            self.0.between(network);
+        }
+        fn delta(&mut self, channel: Option<Channel>, text: &str) {
+            self.2 = std::fs::read(&self.1).unwrap();
+            self.0.delta(channel, text);
+        }
+        fn warn(&mut self, why: &str) {
+            self.0.warn(why);
+        }
+        fn stop(&mut self) -> bool {
+            false
+        }
+    }
+    let mut last = Last(Listener::default(), journal.clone(), Vec::new());
+    assert_eq!(session.answer(&mut last).0.ended, Ended::Finished);
+    let (want, whole) = (ids(&session), session.messages().to_vec());
+    drop(session);
+    // The facts are those of the whole answer, the history has the cut one.
+    std::fs::write(&history, cut).unwrap();
+    std::fs::write(&journal, &last.2).unwrap();
+    let session = open(&flags);
+    assert_eq!((ids(&session), session.messages()), (want, &whole[..]));
+    assert!(!session.can_go_on() && !journal.exists());
+}
+
+#[test]
+fn what_is_taken_back_is_not_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("chat.jsonl");
+    let history = history.to_str().unwrap();
+    let flags = [
+        "--history",
+        history,
+        "--states-gb",
+        "0",
+        "--keep-states",
+        "0",
+    ];
+    let mut session = open(&flags);
+    talk(&mut session, QUESTIONS[0]);
+    let whole = session.messages().to_vec();
+    session.take_back_answer().unwrap();
+    // Stopped before it said anything: the old answer stands.
+    let (facts, saved) = session.answer(&mut Listener::stopping(0));
+    saved.unwrap();
+    assert_eq!(facts.ended, Ended::Cancelled);
+    assert!(session.old_answer_stands());
+    assert_eq!(session.messages(), whole);
+    assert_eq!(k3::text::history::read(Path::new(history)).unwrap(), whole);
+    talk(&mut session, QUESTIONS[1]);
+    assert!(!session.old_answer_stands());
+    session.reset().unwrap();
+    assert!(session.messages().is_empty());
+    let aside = std::fs::read_to_string(format!("{history}.taken-back")).unwrap();
+    let lines: Vec<Message> = aside
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines[0], whole[1], "by answering anew");
+    assert_eq!((&lines[1..3], lines.len()), (&whole[..], 5), "by the reset");
+}
+
 #[test]
 fn what_a_change_of_the_prompts_start_costs_is_known_before() {
     let mut session = open(&[]);

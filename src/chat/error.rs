@@ -98,6 +98,14 @@ pub enum Error {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// What was taken back cannot be kept beside the history.
+    #[error("{}: what was taken back cannot be kept: {cause}", path.display())]
+    NotPutAside {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
     /// The journal of the running turn cannot be written.
     #[error("{}: the journal cannot be written: {cause}; the turn goes on, but a power cut or a kill would lose it", path.display())]
     Journal {

@@ -46,6 +46,23 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Of a turn that has begun and said nothing yet.
+    pub(super) fn begun(model: String, thinking: Thinking, sampling: Sampling) -> Self {
+        Self {
+            model,
+            ids: Vec::new(),
+            thinking,
+            sampling,
+            think_tokens: 0,
+            response_tokens: 0,
+            seconds_prefill: 0.0,
+            seconds_decode: 0.0,
+            retained: None,
+            drops: 0,
+            ended: Ended::Killed,
+        }
+    }
+
     /// The ids, if they are of this model's vocabulary.
     pub fn ids_for(&self, model: &str) -> Option<&[u32]> {
         (self.model == model).then_some(&self.ids)

@@ -74,7 +74,12 @@ pub fn read(
             return Ok(None);
         }
         let rest = &prompt[fed.ids().len()..];
-        let chunk = &rest[..rest.len().min(PREFILL_CHUNK)];
+        // The logits of a whole chunk are large, and are planned for so many positions only.
+        let most = match watch.wants_all() {
+            true => network.chunk().min(PREFILL_CHUNK),
+            false => network.chunk(),
+        };
+        let chunk = &rest[..rest.len().min(most)];
         let last = chunk.len() == rest.len();
         let want = match last {
             _ if watch.wants_all() => Want::All,

@@ -31,6 +31,9 @@ pub struct Header {
     pub turn: u64,
     /// When it began: RFC 3339 in UTC.
     pub when: String,
+    /// The seal of the message that holds the turn's beginning, if it goes on with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goes_on_from: Option<String>,
 }
 
 /// The first line.
@@ -237,6 +240,7 @@ mod tests {
             thinking: Thinking::default(),
             sampling: Sampling::Greedy,
             turn: 1,
+            goes_on_from: None,
             when: "2026-01-31T23:59:59Z".into(),
         }
     }

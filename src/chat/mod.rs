@@ -29,6 +29,7 @@ pub mod shelf;
 mod sidecar;
 mod states;
 mod store;
+mod transcript;
 mod turn;
 mod words;
 

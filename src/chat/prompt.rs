@@ -3,7 +3,7 @@
 
 use super::Words;
 use crate::text::{
-    Channel, CompletionParser, Event, Marker, Message, Place, Role, Thinking, render,
+    Channel, CompletionParser, Ending, Event, Marker, Message, Place, Role, Thinking, render,
 };
 
 /// An answer as the model made it.
@@ -67,11 +67,12 @@ fn body(words: &Words, message: &Message, spoken: Spoken) -> Option<Vec<u32>> {
     Some(body)
 }
 
-/// The message that ids say, however far they came; nothing if they are no answer.
-pub(super) fn read_back(words: &Words, spoken: Spoken) -> Option<Message> {
+/// The message that ids say, however far they came, and how it ends if it does; nothing if they are no answer.
+pub(super) fn read_back(words: &Words, spoken: Spoken) -> Option<(Message, Option<Ending>)> {
     let heard = hear(words, spoken)?;
     let reasoning = spoken.thought.then_some(heard.think);
-    Some(Message::assistant(reasoning, heard.response))
+    let message = Message::assistant(reasoning, heard.response);
+    Some((message, heard.ending))
 }
 
 /// What ids say.
@@ -81,6 +82,7 @@ struct Heard {
     /// Ids before the end id, or before a tag that was never ended.
     kept: usize,
     place: Place,
+    ending: Option<Ending>,
 }
 
 /// Nothing if they are no answer, or one that cannot be closed.
@@ -95,6 +97,7 @@ fn hear(words: &Words, spoken: Spoken) -> Option<Heard> {
         response: String::new(),
         kept: 0,
         place: parser.place(),
+        ending: None,
     };
     for (at, &id) in spoken.ids.iter().enumerate() {
         let events = parser.push(&words.tokenizer, &words.markers, id).ok()?;
@@ -103,6 +106,8 @@ fn hear(words: &Words, spoken: Spoken) -> Option<Heard> {
             (heard.kept, heard.place) = (at + 1, parser.place());
         }
     }
+    // What ends here only because there are no more ids has no ending of its own.
+    heard.ending = parser.ending().cloned();
     heard.note(parser.finish())?;
     Some(heard)
 }

@@ -1,10 +1,11 @@
-//! A conversation with a model: what was said, what the network has seen of it, and where it is saved.
+//! A conversation with a model: what was said, and what the network has seen of it.
 
 use std::path::Path;
 
 use super::fed::Fed;
 use super::generate::Choosing;
 use super::prompt::{self, Spoken};
+use super::transcript::{TakenBack, Transcript};
 use super::turn::Turn;
 use super::{
     Answer, Change, Ended, Error, Facts, Header, Limits, Observer, Opened, Partial, Sampler,
@@ -37,15 +38,17 @@ pub struct Session {
     words: Words,
     /// What the network has seen. A turn feeds only what is new.
     fed: Fed,
-    messages: Vec<Message>,
-    /// What is known about each message.
-    facts: Vec<Option<Facts>>,
+    /// What was said, and its files.
+    said: Transcript,
+    /// What was taken back to be answered anew, until there is another answer.
+    replaced: Option<TakenBack>,
+    /// Whether the last turn said nothing, so that the answer it was to replace stands.
+    stands: bool,
     thinking: bool,
     effort: Effort,
     sampling: Sampling,
     limits: Limits,
     guesses: usize,
-    store: Option<Store>,
     states: Option<StateStore>,
     /// What was asked of the memory plan.
     request: Request,
@@ -53,8 +56,6 @@ pub struct Session {
     model: String,
     /// Seconds that reading a position took last.
     pace: Option<f64>,
-    /// What the person must know about the conversation's files, a line each.
-    warnings: Vec<String>,
     /// What the person may like to know.
     notes: Vec<String>,
 }
@@ -82,18 +83,15 @@ impl Session {
         let model = network
             .key()
             .map_or(String::new(), |key| hex(&key.identity));
-        let (store, opened) = history.unzip();
-        let (mut messages, mut facts, partial, warnings) = match opened {
-            Some(o) => (o.messages, o.facts, o.partial, o.notes),
-            None => Default::default(),
-        };
-        if let Some(system) = system.map(Message::system) {
-            if messages.is_empty() {
-                messages.push(system);
-                facts.push(None);
-            } else if messages[0] != system {
-                let path = store.map(|s| s.path().to_owned()).unwrap_or_default();
-                return Err(Error::OtherSystem { path });
+        let (mut said, partial) = Transcript::new(history);
+        if let Some(system) = system {
+            match said.messages().first() {
+                None => said.set_system(Some(system)),
+                Some(first) if first.role == Role::System && first.content == system => {}
+                Some(_) => {
+                    let path = said.path().map(Path::to_owned).unwrap_or_default();
+                    return Err(Error::OtherSystem { path });
+                }
             }
         }
         let state = network.new_state(request.context)?;
@@ -101,27 +99,32 @@ impl Session {
             network,
             words,
             fed: Fed::new(state, request.kept_states),
-            messages,
-            facts,
+            said,
+            replaced: None,
+            stands: false,
             thinking: true,
             effort: Effort::Max,
             sampling,
             limits,
             guesses,
-            store,
             states,
             request,
             model,
             pace: None,
-            warnings,
             notes: Vec::new(),
         };
-        let taken_up = partial.is_some_and(|partial| session.take_up(partial));
-        session.save()?;
-        if taken_up && let Some(store) = &mut session.store {
-            store.drop_partial()?;
-        }
+        session.begin(partial)?;
         Ok(session)
+    }
+
+    /// Saves what was found, with a turn that did not end.
+    fn begin(&mut self, partial: Option<Partial>) -> Result<(), Error> {
+        let taken_up = partial.is_some_and(|partial| self.take_up(partial));
+        self.said.save()?;
+        match taken_up {
+            true => self.said.drop_partial(),
+            false => Ok(()),
+        }
     }
 
     /// Goes over to another conversation; this one is saved already. Its state is kept where states are.
@@ -130,70 +133,59 @@ impl Session {
     /// The other one cannot be saved, or there is no memory for its state.
     pub fn load(&mut self, history: (Store, Opened)) -> Result<(), Error> {
         if let Err(error) = self.keep_state(true) {
-            self.warnings.push(error.to_string());
+            self.said.warn(&error);
         }
-        let (store, opened) = history;
         self.fed.restart(&self.network)?;
-        self.store = Some(store);
-        (self.messages, self.facts) = (opened.messages, opened.facts);
-        self.warnings.extend(opened.notes);
-        let taken_up = opened.partial.is_some_and(|partial| self.take_up(partial));
-        self.save()?;
-        match &mut self.store {
-            Some(store) if taken_up => store.drop_partial(),
-            _ => Ok(()),
+        let warnings = self.said.take_warnings();
+        let (said, partial) = Transcript::new(Some(history));
+        (self.said, self.replaced, self.stands) = (said, None, false);
+        for warning in &warnings {
+            self.said.warn(warning);
         }
+        self.begin(partial)
     }
 
     /// Where the conversation is kept, if it is.
     pub fn history(&self) -> Option<&Path> {
-        self.store.as_ref().map(Store::path)
+        self.said.path()
     }
 
     /// Takes in what a turn had said when the program ended in the middle of it. It is kept like an answer that was
     /// stopped: it can be gone on with, made anew, or taken back. False if it cannot be taken in.
     fn take_up(&mut self, partial: Partial) -> bool {
-        let Partial {
-            header,
-            messages,
-            ids,
-        } = partial;
-        let answer = Answer {
-            model: header.model,
-            ids,
-            thinking: header.thinking,
-            sampling: header.sampling,
-            think_tokens: 0,
-            response_tokens: 0,
-            seconds_prefill: 0.0,
-            seconds_decode: 0.0,
-            retained: None,
-            drops: 0,
-            ended: Ended::Killed,
+        let header = partial.header;
+        let mut answer = Answer {
+            ids: partial.ids,
+            ..Answer::begun(header.model, header.thinking, header.sampling)
         };
-        let Some(message) = (answer.model == self.model)
+        let Some((message, ending)) = (answer.model == self.model)
             .then(|| prompt::read_back(&self.words, spoken(&answer)))
             .flatten()
         else {
-            self.warnings.push(
-                "the last answer was cut, and another model made it: it stays in the journal"
-                    .into(),
-            );
+            let why = "the last answer was cut, and another model made it: it stays in the journal";
+            self.said.warn(&why);
             return false;
         };
-        self.messages.truncate(messages);
-        self.facts.truncate(messages);
-        let facts = Facts {
-            when: header.when,
-            answer: Some(answer),
+        self.said.cut(partial.messages);
+        // The last token was written down, and the end came before the history was saved.
+        if let Some(ending) = ending {
+            answer.ended = Ended::of(&ending);
+        }
+        let far = match answer.ended {
+            Ended::Killed => "it is kept as far as it came",
+            _ => "it had come to its end",
         };
-        self.push(message, Some(facts));
+        self.notes.push(format!(
+            "the program ended after {} tokens of the last answer; {far}",
+            answer.ids.len()
+        ));
+        self.said.push(message, Some(answer));
         true
     }
 
     /// What the person must know about the conversation's files, a line each; once.
     pub fn take_warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.warnings)
+        self.said.take_warnings()
     }
 
     /// What the person may like to know, a line each; once.
@@ -230,12 +222,12 @@ impl Session {
 
     /// The conversation so far.
     pub fn messages(&self) -> &[Message] {
-        &self.messages
+        self.said.messages()
     }
 
     /// What is known about each message.
     pub fn facts(&self) -> &[Option<Facts>] {
-        &self.facts
+        self.said.facts()
     }
 
     /// Positions in use, and planned.
@@ -280,26 +272,13 @@ impl Session {
     /// # Errors
     /// It cannot be saved; it holds all the same.
     pub fn set_system(&mut self, text: Option<String>) -> Result<(), Error> {
-        if self.begins_with_system() {
-            self.messages.remove(0);
-            self.facts.remove(0);
-        }
-        if let Some(text) = text {
-            self.messages.insert(0, Message::system(text));
-            self.facts.insert(0, None);
-        }
-        self.save()
-    }
-
-    fn begins_with_system(&self) -> bool {
-        self.messages
-            .first()
-            .is_some_and(|m| m.role == Role::System)
+        self.said.set_system(text);
+        self.said.save()
     }
 
     /// Whether the last message is a user's: one that was sent and not answered.
     pub fn awaits_answer(&self) -> bool {
-        self.messages.last().is_some_and(|m| m.role == Role::User)
+        self.said.last_role() == Some(Role::User)
     }
 
     /// Whether the last answer can be gone on with: it was stopped or cut.
@@ -313,7 +292,7 @@ impl Session {
     }
 
     fn open_answer(&self) -> Option<&Answer> {
-        let last = self.facts.last()?.as_ref()?.answer.as_ref()?;
+        let last = self.said.last_answer()?;
         let same = last.thinking.is_on() == self.thinking && last.model == self.model;
         (same && last.ended.is_open()).then_some(last)
     }
@@ -323,11 +302,13 @@ impl Session {
     /// # Errors
     /// The history cannot be saved; the conversation is reset all the same.
     pub fn reset(&mut self) -> Result<(), Error> {
-        let system = usize::from(self.begins_with_system());
-        self.messages.truncate(system);
-        self.facts.truncate(system);
+        let system = usize::from(self.said.system().is_some());
+        let saved = self.said.take_back(system);
+        if saved.is_err() {
+            self.said.cut(system);
+        }
         self.fed.restart(&self.network)?;
-        self.save()
+        saved.map(drop)
     }
 
     /// Appends a user's message and saves it.
@@ -342,14 +323,13 @@ impl Session {
         if text.contains('\0') {
             return Err(Error::Nul);
         }
-        let facts = Facts {
-            when: now(),
-            answer: None,
-        };
-        self.push(Message::user(text), Some(facts));
-        let kept = self.check_room(&self.prompt()).and_then(|()| self.save());
+        self.replaced = None;
+        self.said.push(Message::user(text), None);
+        let kept = self
+            .check_room(&self.prompt())
+            .and_then(|()| self.said.save());
         if kept.is_err() {
-            self.pop();
+            self.said.cut(self.messages().len() - 1);
         }
         kept
     }
@@ -359,10 +339,10 @@ impl Session {
     /// # Errors
     /// There is none, or the history cannot be saved; the conversation is as it was.
     pub fn take_back_answer(&mut self) -> Result<String, Error> {
-        if self.messages.last().map(|m| m.role) == Some(Role::Assistant) {
-            self.take_back(1)?;
+        if self.said.last_role() == Some(Role::Assistant) {
+            self.replaced = Some(self.said.take_back(self.messages().len() - 1)?);
         }
-        match self.messages.last() {
+        match self.messages().last() {
             Some(message) if message.role == Role::User => Ok(message.content.clone()),
             _ => Err(Error::Nothing("no answer to take back")),
         }
@@ -374,36 +354,19 @@ impl Session {
     /// There is none, or the history cannot be saved; the conversation is as it was.
     pub fn take_back_message(&mut self) -> Result<String, Error> {
         let count = 1 + usize::from(!self.awaits_answer());
-        let at = self.messages.len().checked_sub(count);
-        let said = at.and_then(|at| self.messages.get(at));
-        let Some(text) = said.filter(|m| m.role == Role::User) else {
+        let at = self.messages().len().checked_sub(count);
+        let message = at.and_then(|at| Some((at, self.messages().get(at)?)));
+        let Some((at, message)) = message.filter(|(_, m)| m.role == Role::User) else {
             return Err(Error::Nothing("no message to take back"));
         };
-        let text = text.content.clone();
-        self.take_back(count)?;
+        let text = message.content.clone();
+        self.said.take_back(at)?;
         Ok(text)
     }
 
-    fn take_back(&mut self, count: usize) -> Result<(), Error> {
-        let keep = self.messages.len() - count;
-        let messages = self.messages.split_off(keep);
-        let facts = self.facts.split_off(keep);
-        let saved = self.save();
-        if saved.is_err() {
-            self.messages.extend(messages);
-            self.facts.extend(facts);
-        }
-        saved
-    }
-
-    fn push(&mut self, message: Message, facts: Option<Facts>) {
-        self.messages.push(message);
-        self.facts.push(facts);
-    }
-
-    fn pop(&mut self) {
-        self.messages.pop();
-        self.facts.pop();
+    /// Whether the last turn was to answer anew, was stopped before it said anything, and left the old answer standing.
+    pub fn old_answer_stands(&self) -> bool {
+        self.stands
     }
 
     /// Positions that the next answer has to read before its first token; of an answer that is gone on with, before its
@@ -432,11 +395,8 @@ impl Session {
         let sampling = begun.as_ref().map_or(self.sampling, |begun| begun.sampling);
         let ids = begun.as_ref().map_or(Vec::new(), |begun| begun.ids.clone());
         self.begin_journal(thinking, sampling, number as u64, &ids, observer);
-        let store = &mut self.store;
-        let mut write_down = |id| match store {
-            Some(store) => store.token(id),
-            None => Ok(()),
-        };
+        let said = &mut self.said;
+        let mut write_down = |id| said.token(id);
         let made = Turn {
             network: &mut self.network,
             words: &self.words,
@@ -457,34 +417,31 @@ impl Session {
             self.pace = Some(facts.seconds_prefill / facts.fed as f64);
         }
         let answer = Answer {
-            model: self.model.clone(),
-            ids: made.ids.clone(),
-            thinking,
-            sampling,
-            think_tokens: 0,
-            response_tokens: 0,
-            seconds_prefill: 0.0,
-            seconds_decode: 0.0,
-            retained: None,
-            drops: 0,
-            ended: Ended::Cancelled,
-        }
-        .with(&facts);
+            ids: made.ids,
+            ..Answer::begun(self.model.clone(), thinking, sampling)
+        };
         let answer = match &begun {
-            Some(begun) => answer.after(begun),
-            None => answer,
+            Some(begun) => answer.with(&facts).after(begun),
+            None => answer.with(&facts),
         };
-        let message = Message::assistant(thinking.is_on().then_some(made.think), made.response);
         if begun.is_some() {
-            self.pop();
+            self.said.cut(self.messages().len() - 1);
         }
-        let told = Facts {
-            when: now(),
-            answer: Some(answer),
-        };
-        self.push(message, Some(told));
-        let saved = self.save();
-        let ended = self.store.as_mut().map_or(Ok(()), Store::end_turn);
+        match self.replaced.take() {
+            // Stopped before it said anything: the answer that it was to replace stands.
+            Some(old) if answer.ids.is_empty() => {
+                self.said.put_back(old);
+                self.stands = true;
+            }
+            _ => {
+                self.stands = false;
+                let reasoning = thinking.is_on().then_some(made.think);
+                let message = Message::assistant(reasoning, made.response);
+                self.said.push(message, Some(answer));
+            }
+        }
+        let saved = self.said.save();
+        let ended = self.said.end_turn();
         (facts, saved.and(ended))
     }
 
@@ -497,25 +454,23 @@ impl Session {
         ids: &[u32],
         observer: &mut dyn Observer,
     ) {
-        let complete = self.messages.len() - usize::from(self.can_go_on());
+        let complete = self.messages().len() - usize::from(self.can_go_on());
         let header = Header {
             model: self.model.clone(),
             thinking,
             sampling,
             turn,
             when: now(),
+            goes_on_from: None,
         };
-        if let Some(store) = &mut self.store
-            && let Err(error) = store.begin_turn(&self.messages[..complete], &header, ids)
-        {
+        if let Err(error) = self.said.begin_turn(complete, header, ids) {
             observer.warn(&error.to_string());
         }
     }
 
     /// Answers that stand before the one that comes next.
     fn answers_before(&self) -> usize {
-        let answers = self.messages.iter().filter(|m| m.role == Role::Assistant);
-        answers.count() - usize::from(self.can_go_on())
+        self.said.answers() - usize::from(self.can_go_on())
     }
 
     /// Sees to it that what the network has seen is a beginning of the prompt; the logits where it is all of it.
@@ -540,7 +495,9 @@ impl Session {
         };
         let capacity = self.fed.state().capacity();
         let found = states.find(&key, prompt, capacity);
-        self.warnings.extend(found.skipped);
+        for skipped in &found.skipped {
+            self.said.warn(skipped);
+        }
         let Some(saved) = found.state else {
             return;
         };
@@ -558,7 +515,7 @@ impl Session {
                 ));
                 self.fed.replace(state, seen);
             }
-            Err(error) => self.warnings.push(error.to_string()),
+            Err(error) => self.said.warn(&error),
         }
     }
 
@@ -621,14 +578,14 @@ impl Session {
 
     fn prompt_with(&self, thinking: Thinking) -> Vec<u32> {
         let begun = self.open_answer();
-        let complete = self.messages.len() - usize::from(begun.is_some());
-        let spoken = self.facts.iter().map(|facts| {
+        let complete = self.messages().len() - usize::from(begun.is_some());
+        let spoken = self.facts().iter().map(|facts| {
             let answer = facts.as_ref()?.answer.as_ref()?;
             (answer.model == self.model).then(|| spoken(answer))
         });
         let mut ids = prompt::conversation(
             &self.words,
-            &self.messages[..complete],
+            &self.messages()[..complete],
             spoken.take(complete),
             thinking,
         );
@@ -637,20 +594,6 @@ impl Session {
             ids.extend(&begun.ids);
         }
         ids
-    }
-
-    fn save(&mut self) -> Result<(), Error> {
-        let Some(store) = &mut self.store else {
-            return Ok(());
-        };
-        match store.save(&self.messages, &self.facts) {
-            // The conversation itself is saved: nothing is to be taken back.
-            Err(error @ Error::FactsNotSaved { .. }) => {
-                self.warnings.push(error.to_string());
-                Ok(())
-            }
-            saved => saved,
-        }
     }
 }
 

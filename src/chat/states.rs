@@ -67,10 +67,22 @@ impl StateStore {
                 path: folder.to_owned(),
                 cause,
             })?;
-        Ok(Self {
+        let store = Self {
             folder: folder.to_owned(),
             cap: cap_bytes,
-        })
+        };
+        store.tidy();
+        Ok(store)
+    }
+
+    /// Removes what a killed program left unfinished, unless somebody writes here just now.
+    fn tidy(&self) {
+        if self.names().any(|name| name.starts_with(UNFINISHED))
+            && let Some(lock) = self.lock_file()
+            && lock.try_lock().is_ok()
+        {
+            self.sweep();
+        }
     }
 
     /// The folder.
@@ -200,10 +212,14 @@ impl StateStore {
     /// Waits for the other programs that write here. Where a file system has no locks it goes without: at worst another's
     /// save fails, since what it was writing was swept away.
     fn lock(&self) -> Option<File> {
-        let path = self.folder.join(LOCK);
-        let file = File::options().create(true).append(true).open(path).ok()?;
+        let file = self.lock_file()?;
         file.lock().ok()?;
         Some(file)
+    }
+
+    fn lock_file(&self) -> Option<File> {
+        let path = self.folder.join(LOCK);
+        File::options().create(true).append(true).open(path).ok()
     }
 
     fn entries(&self) -> Vec<Entry> {
@@ -411,8 +427,14 @@ mod tests {
         fs::write(&foreign, [0; 5000]).unwrap();
         fs::write(&left, "half").unwrap();
         assert_eq!(store.size(), bytes);
-        let small = StateStore::open(store.folder(), bytes).unwrap();
-        save(&small, &[2]);
+        let held = store.lock();
+        StateStore::open(store.folder(), bytes).unwrap();
+        assert!(left.exists(), "somebody may be writing it");
+        drop(held);
+        save(&store, &[2]);
+        assert!(foreign.exists() && !left.exists());
+        fs::write(&left, "half").unwrap();
+        StateStore::open(store.folder(), bytes).unwrap();
         assert!(foreign.exists() && !left.exists());
     }
 

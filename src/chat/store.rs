@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::facts::Facts;
+use super::facts::{Facts, seal};
 use super::journal::{self, Found, Header, Journal, Partial};
 use super::lock::Lock;
 use super::original::{beside, keep};
@@ -13,6 +13,9 @@ use super::salvage::Salvage;
 use super::{Error, HistoryFile, sidecar};
 use crate::checkpoint::atomic::sweep;
 use crate::text::{Message, Role};
+
+/// What the file of messages that were taken back appends to the name of the history.
+const ASIDE: &str = ".taken-back";
 
 /// How many lines that are not taken are told one by one.
 const TOLD: usize = 8;
@@ -188,6 +191,32 @@ impl Store {
         Ok(())
     }
 
+    /// Appends messages that were taken back to a file beside the history, which nothing here reads.
+    ///
+    /// # Errors
+    /// [`Error::NotPutAside`]: they are gone.
+    pub fn put_aside(&self, messages: &[Message]) -> Result<(), Error> {
+        let path = beside(self.path(), ASIDE);
+        let append = || -> io::Result<()> {
+            let mut text = Vec::new();
+            for message in messages {
+                serde_json::to_writer(&mut text, message)?;
+                text.push(b'\n');
+            }
+            let mut options = fs::File::options();
+            options.create(true).append(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut file = options.open(&path)?;
+            io::Write::write_all(&mut file, &text)?;
+            file.sync_data()
+        };
+        append().map_err(|cause| Error::NotPutAside {
+            path: path.clone(),
+            cause,
+        })
+    }
+
     fn remove_journal(&self) -> Result<(), Error> {
         match fs::remove_file(&self.journal) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(self.journal_error(cause)),
@@ -321,6 +350,10 @@ impl Store {
             _ if partial.ids.is_empty() => true,
             (None, _) => false,
             (Some(_), Some(answer)) => answer.ids.starts_with(&partial.ids),
+            // Its beginning; the facts that were saved last are of the whole, and the history did not get it.
+            (Some(message), None) if partial.header.goes_on_from == Some(seal(message, &[])) => {
+                false
+            }
             (Some(message), None) => {
                 let why = match message.role {
                     Role::Assistant => "the journal of a turn that is answered in the history",

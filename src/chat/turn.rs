@@ -33,6 +33,14 @@ pub enum Ended {
 }
 
 impl Ended {
+    /// Of an answer that the model itself ended so.
+    pub(super) fn of(ending: &Ending) -> Self {
+        match ending {
+            Ending::Complete(_) => Self::Finished,
+            other => Self::Malformed(other.to_string()),
+        }
+    }
+
     /// Whether the answer can be gone on with from where it ended.
     pub fn is_open(&self) -> bool {
         !matches!(self, Self::Finished | Self::Malformed(_))
@@ -296,8 +304,7 @@ impl<'a> Speech<'a> {
             Ok(Halt::Stopped) => Ended::Cancelled,
             Ok(Halt::Full) => Ended::Length,
             Ok(Halt::Done) => match (self.parser.ending(), self.ids.last()) {
-                (Some(Ending::Complete(_)), _) => Ended::Finished,
-                (Some(other), _) => Ended::Malformed(other.to_string()),
+                (Some(ending), _) => Ended::of(ending),
                 (None, Some(&id)) if self.limits.stop_ids.contains(&id) => Ended::StopId(id),
                 (None, _) => Ended::Limit,
             },

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::bench_file::BenchFile;
+use super::bench_kernels::{self, KernelsArgs};
 use super::exit::Exit;
 use crate::stream::measure::{Case, Pattern, Rate, Rates, measure_direct};
 use crate::stream::{Pages, ReadAt};
@@ -26,6 +27,8 @@ pub struct BenchArgs {
 enum Bench {
     /// How fast files can be read past the page cache, as the engine reads them
     Io(IoArgs),
+    /// How fast weights are multiplied, as a share of what memory and processor give
+    Kernels(KernelsArgs),
 }
 
 #[derive(Args, Debug)]
@@ -44,9 +47,15 @@ struct IoArgs {
 ///
 /// # Errors
 /// [`Exit::Refused`] for a file or a time that cannot be used, [`Exit::NotWritten`], else what went wrong while
-/// reading.
+/// reading; no memory.
 pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
-    let Bench::Io(args) = &args.what;
+    match &args.what {
+        Bench::Io(args) => io(args),
+        Bench::Kernels(args) => bench_kernels::run(args),
+    }
+}
+
+fn io(args: &IoArgs) -> anyhow::Result<()> {
     let sample = sample_time(args.seconds)?;
     let cases = Case::usual();
     let chosen = BenchFile::choose(&args.path)?;
@@ -184,7 +193,9 @@ mod tests {
     #[test]
     fn arguments_are_read_and_times_checked() {
         let parse = |line: &str| Command::try_parse_from(line.split(' ')).map(|c| c.bench.what);
-        let Bench::Io(args) = parse("bench io dir --seconds 0.5 --json").unwrap();
+        let Ok(Bench::Io(args)) = parse("bench io dir --seconds 0.5 --json") else {
+            panic!("not what was said");
+        };
         assert_eq!((args.path, args.json), ("dir".into(), true));
         assert_eq!(
             sample_time(args.seconds).unwrap(),

@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_file;
+pub mod bench_kernels;
 mod budget;
 mod chat;
 mod exit;
@@ -115,18 +116,28 @@ fn c_engine_hint(arguments: &[OsString]) -> Option<String> {
         ("--list-presets", "presets are listed by `k3 presets`"),
         (
             "--ultra-low-memory",
-            "the smallest plan is `--preset ultra`",
+            "the smallest plan is `--preset ultra`, as in `k3 chat MODEL --preset ultra`",
         ),
         (
             "--dump-cache-trace",
             "expert requests are written by `k3 run --trace FILE`",
         ),
     ] {
-        if words.contains(&flag) {
+        let given = |word: &&str| word.split('=').next() == Some(flag);
+        if words.iter().any(given) {
             return Some(format!("there is no {flag} here: {instead}"));
         }
     }
-    if is_command || first.starts_with('-') {
+    if is_command {
+        return None;
+    }
+    if first == "--chat" {
+        let model = words
+            .get(1)
+            .map_or(String::new(), |model| format!(" {model}"));
+        return Some(format!("there is no --chat here; type `k3 chat{model}`"));
+    }
+    if first.starts_with('-') {
         return None;
     }
     let instead = match words.contains(&"--chat") {

@@ -212,7 +212,7 @@ impl ChatPlan {
         let compute = Compute::new(self.plan.threads, Isa::detect())?;
         let trunk = TrunkPlan::of(&self.plan, &self.blueprint.walk);
         let slots = self.plan.expert_slots;
-        let network = Network::over_files(
+        let mut network = Network::over_files(
             &self.checkpoint,
             self.files,
             self.blueprint,
@@ -221,6 +221,7 @@ impl ChatPlan {
             compute,
         )?;
         network.meters().plan(self.plan.total());
+        network.plan_chunk(self.plan.chunk);
         let opening = Opening {
             system: self.system,
             history: self.history,

@@ -159,7 +159,7 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
         plan.expert_slots,
         compute,
     )?;
-
+    network.plan_chunk(plan.chunk);
     if let Some(trace) = checked.trace {
         network.record(trace);
     }

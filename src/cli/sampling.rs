@@ -58,8 +58,22 @@ impl SamplingArgs {
     }
 }
 
+/// How tokens are chosen, for a person.
+pub(super) fn words(sampling: &Sampling) -> String {
+    match sampling {
+        Sampling::Greedy => "always the most probable token".into(),
+        Sampling::Draw(draw) => format!(
+            "drawing with temperature {}, top-p {}{}, seed {}",
+            draw.temperature,
+            draw.top_p,
+            draw.top_k.map_or(String::new(), |k| format!(", top-k {k}")),
+            draw.seed
+        ),
+    }
+}
+
 /// A seed that no other run has. The process's number keeps two apart that start together.
-fn clock() -> u64 {
+pub(super) fn clock() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let nanoseconds = since.map_or(0, |since| since.as_nanos() as u64);
     nanoseconds ^ u64::from(std::process::id()).rotate_left(40)
@@ -71,7 +85,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|n: &f64| begins && n.is_finite())
 }
 
-fn temperature(text: &str) -> Result<f64, String> {
+pub(super) fn temperature(text: &str) -> Result<f64, String> {
     number(text)
         .filter(|n| *n > 0.0)
         .ok_or_else(|| "a number above 0 is needed, such as 0.7".into())
@@ -90,7 +104,7 @@ fn most(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "a whole number is needed, 1 or more".into())
 }
 
-fn seed(text: &str) -> Result<u64, String> {
+pub(super) fn seed(text: &str) -> Result<u64, String> {
     digits(text)
         .and_then(|digits| digits.parse().ok())
         .ok_or_else(|| "a whole number from 0 to 18446744073709551615 is needed".into())

@@ -292,6 +292,9 @@ impl Engine {
         if let Err(error) = saved {
             self.tell(Event::Warning(error.to_string()))?;
         }
+        if self.session.old_answer_stands() {
+            self.conversation(None, None)?;
+        }
         // What was set while the turn ran holds from the next one on, and what it costs is known only now.
         if !left.settings.is_empty() {
             self.set_thinking(&left.settings)?;

@@ -1,7 +1,8 @@
 //! Latent attention of one head over the cache, in absorbed form: keys and values are never expanded.
 
-use super::dot::{add_scaled_body, dot_body, sum_body};
+use super::dot::{add_scaled_body, sum_body};
 use super::elementary::exp;
+use super::lanes::{Half, Lanes, split};
 use super::{Bf16, Weights, widen};
 
 /// Positions are attended in blocks of this many, counted from position zero, whatever the chunk of tokens: the
@@ -41,23 +42,10 @@ fn add_scaled_bf16(y: &mut [f32], factor: f32, a: &[Bf16]) {
     }
 }
 
-/// The running softmax of one query: what has been attended so far.
-#[derive(Clone, Debug)]
-pub struct Attended {
-    /// The largest score so far.
-    max: f32,
-    /// Sum of the exponentials, relative to `max`.
-    sum: f32,
-}
-
-impl Default for Attended {
-    fn default() -> Self {
-        Self {
-            max: f32::NEG_INFINITY,
-            sum: 0.0,
-        }
-    }
-}
+/// Queries that [`attend_several`] takes at once: every cached row is fetched once for all of them.
+pub const QUERIES: usize = 4;
+/// Cached rows that are scored at once.
+const ROWS: usize = 3;
 
 kernel! {
     /// Attends one query over the cached positions of `cache`, causal by its length: the weighted mean of the latents.
@@ -69,27 +57,157 @@ kernel! {
 
 #[inline(always)]
 fn attend_body(query: &[f32], cache: &[f32], scale: f32, out: &mut [f32]) {
-    out.fill(0.0);
-    let mut state = Attended::default();
-    for block in cache.chunks(BLOCK * query.len()) {
-        attend_block(query, block, scale, &mut state, out);
+    together([query], [cache.len() / query.len()], cache, scale, [out]);
+}
+
+kernel! {
+    /// [`attend`] for up to [`QUERIES`] queries, [queries][width], each over the first `seen` positions of `cache`. `out` is
+    /// [queries][latent].
+    pub fn attend_several(queries: &[f32], seen: &[usize], cache: &[f32], scale: f32, out: &mut [f32]) = several_body;
+}
+
+#[inline(always)]
+fn several_body(queries: &[f32], seen: &[usize], cache: &[f32], scale: f32, out: &mut [f32]) {
+    let (width, latent) = (queries.len() / seen.len(), out.len() / seen.len());
+    let query = |q: usize| &queries[q * width..][..width];
+    let mut outs = out.chunks_exact_mut(latent);
+    if let (&[a, b, c, d], [Some(e), Some(f), Some(g), Some(h)]) =
+        (seen, [(); QUERIES].map(|()| outs.next()))
+    {
+        let queries = std::array::from_fn::<_, QUERIES, _>(query);
+        return together(queries, [a, b, c, d], cache, scale, [e, f, g, h]);
     }
-    let inverse = 1.0 / state.sum;
-    for v in out {
-        *v *= inverse;
+    for (q, (&seen, out)) in seen.iter().zip(out.chunks_exact_mut(latent)).enumerate() {
+        together([query(q)], [seen], cache, scale, [out]);
     }
 }
 
-/// One block of positions: scores, the maximum moved once, then values in ascending position.
+/// The running softmax of one query: what has been attended so far.
+#[derive(Clone, Copy)]
+struct Attended {
+    /// The largest score so far.
+    max: f32,
+    /// Sum of the exponentials, relative to `max`.
+    sum: f32,
+}
+
 #[inline(always)]
-fn attend_block(query: &[f32], block: &[f32], scale: f32, state: &mut Attended, out: &mut [f32]) {
-    let mut weights = [0.0f32; BLOCK];
-    let weights = &mut weights[..block.len() / query.len()];
-    let mut max = state.max;
-    for (w, row) in weights.iter_mut().zip(block.chunks_exact(query.len())) {
-        *w = dot_body(query, row) * scale;
-        max = max.max(*w);
+fn together<const Q: usize>(
+    queries: [&[f32]; Q],
+    seen: [usize; Q],
+    cache: &[f32],
+    scale: f32,
+    mut out: [&mut [f32]; Q],
+) {
+    let width = queries[0].len();
+    let mut states = [Attended {
+        max: f32::NEG_INFINITY,
+        sum: 0.0,
+    }; Q];
+    for out in &mut out {
+        out.fill(0.0);
     }
+    let most = seen.iter().copied().max().unwrap_or(0);
+    for (b, block) in cache[..most * width].chunks(BLOCK * width).enumerate() {
+        let here = seen.map(|seen| seen.saturating_sub(b * BLOCK).min(BLOCK));
+        let mut scores = [[0.0f32; Q]; BLOCK];
+        score(queries, block, &mut scores);
+        for q in 0..Q {
+            if here[q] > 0 {
+                soften(&mut scores, q, here[q], scale, &mut states[q], out[q]);
+            }
+        }
+        add_values(&scores, here, block, width, &mut out);
+    }
+    for (state, out) in states.iter().zip(out) {
+        let inverse = 1.0 / state.sum;
+        for v in out {
+            *v *= inverse;
+        }
+    }
+}
+
+/// The products of every query with every row of a block.
+#[inline(always)]
+fn score<const Q: usize>(queries: [&[f32]; Q], block: &[f32], scores: &mut [[f32; Q]; BLOCK]) {
+    let width = queries[0].len();
+    let rows = block.len() / width;
+    let row = |r: usize| &block[r * width..][..width];
+    let mut r = 0;
+    while r + ROWS <= rows {
+        let dots = dots(queries, std::array::from_fn::<_, ROWS, _>(|i| row(r + i)));
+        scores[r..r + ROWS].copy_from_slice(&dots);
+        r += ROWS;
+    }
+    for r in r..rows {
+        [scores[r]] = dots(queries, [row(r)]);
+    }
+}
+
+/// [`super::dot`] of `R` rows with `Q` queries: half of the lanes, then the other half, so that all sums stay in registers.
+#[inline(always)]
+fn dots<const Q: usize, const R: usize>(queries: [&[f32]; Q], rows: [&[f32]; R]) -> [[f32; Q]; R] {
+    let mut low = [[Half::ZERO; Q]; R];
+    let mut high = [[Half::ZERO; Q]; R];
+    half_dots::<Q, R, 0>(queries, rows, &mut low);
+    half_dots::<Q, R, 1>(queries, rows, &mut high);
+    std::array::from_fn(|r| std::array::from_fn(|q| low[r][q].reduce_with(&high[r][q])))
+}
+
+#[inline(always)]
+fn half_dots<const Q: usize, const R: usize, const H: usize>(
+    queries: [&[f32]; Q],
+    rows: [&[f32]; R],
+    sums: &mut [[Half; Q]; R],
+) {
+    let mut open = *sums;
+    let full = queries[0].len() / 16;
+    let (mut whole_queries, mut whole_rows) = ([&[][..]; Q], [&[][..]; R]);
+    for (whole, query) in whole_queries.iter_mut().zip(queries) {
+        *whole = &query.as_chunks::<16>().0[..full];
+    }
+    for (whole, row) in whole_rows.iter_mut().zip(rows) {
+        *whole = &row.as_chunks::<16>().0[..full];
+    }
+    for c in 0..full {
+        let rows: [Half; R] =
+            std::array::from_fn(|r| Half::of(&whole_rows[r][c][H * 8..H * 8 + 8]));
+        for q in 0..Q {
+            let query = Half::of(&whole_queries[q][c][H * 8..H * 8 + 8]);
+            for r in 0..R {
+                open[r][q].fuse(&query, &rows[r]);
+            }
+        }
+    }
+    for r in 0..R {
+        for q in 0..Q {
+            let tails = (split(queries[q]).1, split(rows[r]).1);
+            if let (Some(query), Some(row)) = tails {
+                let half = |lanes: &[f32; 16]| Half::of(&lanes[H * 8..H * 8 + 8]);
+                open[r][q].fuse(&half(&query.0), &half(&row.0));
+            }
+        }
+    }
+    *sums = open;
+}
+
+/// Turns a query's first `rows` scores of a block into weights; the maximum is moved once, and what was attended before
+/// shrinks by as much.
+#[inline(always)]
+fn soften<const Q: usize>(
+    scores: &mut [[f32; Q]; BLOCK],
+    q: usize,
+    rows: usize,
+    scale: f32,
+    state: &mut Attended,
+    out: &mut [f32],
+) {
+    let mut weights = [0.0f32; BLOCK];
+    let weights = &mut weights[..rows];
+    for (w, scores) in weights.iter_mut().zip(scores.iter()) {
+        *w = scores[q] * scale;
+    }
+    let max = state.max.max(largest(weights));
     for w in weights.iter_mut() {
         *w = exp(*w - max);
     }
@@ -99,8 +217,59 @@ fn attend_block(query: &[f32], block: &[f32], scale: f32, state: &mut Attended, 
     for v in out.iter_mut() {
         *v *= shrink;
     }
-    for (&w, row) in weights.iter().zip(block.chunks_exact(query.len())) {
-        add_scaled_body(out, w, &row[..out.len()]);
+    for (w, scores) in weights.iter().zip(scores) {
+        scores[q] = *w;
+    }
+}
+
+/// The largest of some values; a NaN never is. Lane by lane, which changes nothing here.
+#[inline(always)]
+fn largest(values: &[f32]) -> f32 {
+    let (full, tail) = values.as_chunks::<16>();
+    let mut lanes = [f32::NEG_INFINITY; 16];
+    for values in full {
+        for l in 0..16 {
+            lanes[l] = lanes[l].max(values[l]);
+        }
+    }
+    let all = lanes.iter().chain(tail);
+    all.copied().fold(f32::NEG_INFINITY, f32::max)
+}
+
+/// Values of a block in ascending position: as far as all queries see it together, then each alone.
+#[inline(always)]
+fn add_values<const Q: usize>(
+    weights: &[[f32; Q]; BLOCK],
+    here: [usize; Q],
+    block: &[f32],
+    width: usize,
+    out: &mut [&mut [f32]; Q],
+) {
+    let all = here.iter().copied().min().unwrap_or(0);
+    let latent = out[0].len();
+    let whole = latent / 16 * 16;
+    for j in (0..whole).step_by(16) {
+        let mut sums = [Lanes::ZERO; Q];
+        for q in 0..Q {
+            sums[q].0.copy_from_slice(&out[q][j..j + 16]);
+        }
+        for (weights, row) in weights[..all].iter().zip(block.chunks_exact(width)) {
+            let mut values = Lanes::ZERO;
+            values.0.copy_from_slice(&row[j..j + 16]);
+            for q in 0..Q {
+                sums[q].fuse(&Lanes([weights[q]; 16]), &values);
+            }
+        }
+        for q in 0..Q {
+            out[q][j..j + 16].copy_from_slice(&sums[q].0);
+        }
+    }
+    for q in 0..Q {
+        let seen = weights[..here[q]].iter().zip(block.chunks_exact(width));
+        for (s, (weights, row)) in seen.enumerate() {
+            let from = if s < all { whole } else { 0 };
+            add_scaled_body(&mut out[q][from..], weights[q], &row[from..latent]);
+        }
     }
 }
 
@@ -140,6 +309,52 @@ mod tests {
                 assert!((f64::from(*got) - want).abs() < 1e-5, "{got} {want}");
             }
         }
+    }
+
+    #[test]
+    fn several_queries_together_have_the_bits_of_each_alone() {
+        // Tails in width and latent; borders of blocks between the queries, and one far behind the others.
+        let (width, latent, positions) = (53, 37, 200);
+        let value = |i: usize| ((i * 37 % 101) as f32 - 50.0) / 40.0;
+        let cache: Vec<f32> = (0..positions * width).map(value).collect();
+        for seen in [
+            &[63, 64, 65, 66][..],
+            &[200, 1, 128, 129],
+            &[70, 70, 70, 70],
+            &[5, 6, 7],
+        ] {
+            let n = seen.len();
+            let queries: Vec<f32> = (0..n * width).map(|i| value(i * 7 + 3)).collect();
+            for isa in Isa::all() {
+                let mut together = vec![f32::NAN; n * latent];
+                attend_several(isa, &queries, seen, &cache, 0.3, &mut together);
+                for (q, together) in together.chunks(latent).enumerate() {
+                    let query = &queries[q * width..][..width];
+                    let mut alone = vec![f32::NAN; latent];
+                    let cache = &cache[..seen[q] * width];
+                    attend(Isa::portable(), query, cache, 0.3, &mut alone);
+                    assert_eq!(together, alone, "{seen:?} {q}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_context_is_attended_to_its_end() {
+        // 131,072 positions with equal scores but one, in the last block: a mean, and that one's share.
+        let (positions, width) = (131_072, 3);
+        let mut cache = vec![0.0f32; positions * width];
+        for (s, row) in cache.chunks_exact_mut(width).enumerate() {
+            row[0] = (s % 2) as f32;
+        }
+        let last = positions - 5;
+        (cache[last * width], cache[last * width + 2]) = (3.0, 12.0);
+        let mut out = [0.0];
+        attend(Isa::detect(), &[0.0, 0.0, 1.0], &cache, 1.0, &mut out);
+        let e = 12f64.exp();
+        let others = positions as f64 - 1.0;
+        let want = (65_535.0 + 3.0 * e) / (others + e);
+        assert!((f64::from(out[0]) - want).abs() < 1e-5, "{} {want}", out[0]);
     }
 
     #[test]

@@ -12,6 +12,9 @@ pub(super) enum Kind {
     /// AVX2 with fused multiply-add.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// AVX-512, with twice the vector registers and twice their width.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
 }
 
 impl Isa {
@@ -30,15 +33,29 @@ impl Isa {
         None
     }
 
+    /// AVX-512, if this machine has it, and what [`Self::avx2`] asks for.
+    pub fn avx512() -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if Self::avx2().is_some()
+            && std::arch::is_x86_feature_detected!("avx512f")
+            && std::arch::is_x86_feature_detected!("avx512vl")
+        {
+            return Some(Self(Kind::Avx512));
+        }
+        None
+    }
+
     /// The fastest this machine has.
     pub fn detect() -> Self {
-        Self::avx2().unwrap_or(Self::portable())
+        let wide = Self::avx512().or_else(Self::avx2);
+        wide.unwrap_or(Self::portable())
     }
 
     /// Every instruction set this machine has, the portable one first.
     pub fn all() -> Vec<Self> {
         let mut all = vec![Self::portable()];
         all.extend(Self::avx2());
+        all.extend(Self::avx512());
         all
     }
 
@@ -48,6 +65,8 @@ impl Isa {
             Kind::Portable => "portable",
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => "avx2+fma",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "avx512f+vl",
         }
     }
 }
@@ -63,12 +82,21 @@ macro_rules! kernel {
             fn avx2($($arg: $ty),*) $(-> $ret)? {
                 $body($($arg),*)
             }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,avx512f,avx512vl")]
+            fn avx512($($arg: $ty),*) $(-> $ret)? {
+                $body($($arg),*)
+            }
             match isa.0 {
                 $crate::kernels::isa::Kind::Portable => $body($($arg),*),
                 #[cfg(target_arch = "x86_64")]
                 // SAFETY: `Isa` holds `Avx2` only where the processor reported AVX2 and FMA.
                 #[allow(unsafe_code)]
                 $crate::kernels::isa::Kind::Avx2 => unsafe { avx2($($arg),*) },
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: `Isa` holds `Avx512` only where the processor reported all four.
+                #[allow(unsafe_code)]
+                $crate::kernels::isa::Kind::Avx512 => unsafe { avx512($($arg),*) },
             }
         }
     };

@@ -37,6 +37,46 @@ impl Lanes {
     }
 }
 
+/// Half of the lanes: where sums of many results are open at once, they stay in registers a half at a time.
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+pub(super) struct Half(pub [f32; 8]);
+
+impl Half {
+    pub const ZERO: Self = Self([0.0; 8]);
+
+    /// From eight values.
+    #[inline(always)]
+    pub fn of(values: &[f32]) -> Self {
+        let mut half = Self::ZERO;
+        half.0.copy_from_slice(values);
+        half
+    }
+
+    /// One fused step in every lane: `self += a * b`.
+    #[inline(always)]
+    pub fn fuse(&mut self, a: &Self, b: &Self) {
+        for l in 0..8 {
+            self.0[l] = a.0[l].mul_add(b.0[l], self.0[l]);
+        }
+    }
+
+    /// [`Lanes::reduce`] of both halves.
+    #[inline(always)]
+    pub fn reduce_with(&self, high: &Self) -> f32 {
+        let mut v = self.0;
+        for l in 0..8 {
+            v[l] += high.0[l];
+        }
+        for half in [4, 2, 1] {
+            for l in 0..half {
+                v[l] += v[l + half];
+            }
+        }
+        v[0]
+    }
+}
+
 /// A slice cut into lanes; the tail is padded with zeros.
 #[inline(always)]
 pub(super) fn split(values: &[f32]) -> (&[[f32; 16]], Option<Lanes>) {

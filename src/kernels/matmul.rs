@@ -1,7 +1,10 @@
 //! Products of a weight matrix with one or several tokens.
 
-use super::lanes::{Lanes, pad};
-use super::{Bf16, mxfp4, widen};
+use super::matmat::{self, matmat};
+use super::matvec::matvec;
+use super::rows::{Plain, Row};
+use super::tokens::Tokens;
+use super::{Bf16, Isa, mxfp4, widen};
 
 /// Rows of a weight matrix, row-major, as they stand in memory.
 #[derive(Clone, Copy, Debug)]
@@ -44,113 +47,71 @@ impl<'a> Weights<'a> {
     }
 }
 
-kernel! {
-    /// `y[r][t] = Σ_i w[r][i] x[t][i]`: each result is one dot product in sixteen lanes over the whole row.
-    ///
-    /// `x` is [tokens][columns], `y` is [rows][tokens]. MXFP4 needs `columns` to be a multiple of
-    /// [`super::GROUP`]; its scale is folded into the weight, so it equals dequantising first, bit for bit.
-    pub fn matmul(w: Weights<'_>, columns: usize, x: &[f32], y: &mut [f32]) = matmul_body;
+/// `y[r][t] = Σ_i w[r][i] x[t][i]`: each result is one dot product in sixteen lanes over the whole row.
+///
+/// `x` is [tokens][columns], `y` is [rows][tokens]. MXFP4 needs `columns` to be a multiple of [`super::GROUP`]; its
+/// scale is folded into the weight, so it equals dequantising first, bit for bit.
+pub fn matmul(isa: Isa, w: Weights<'_>, columns: usize, x: &[f32], y: &mut [f32]) {
+    multiply(isa, w, &Tokens::new(x, columns), y);
 }
 
-#[inline(always)]
-fn matmul_body(w: Weights<'_>, columns: usize, x: &[f32], y: &mut [f32]) {
-    let tokens = x.len() / columns;
-    debug_assert_eq!(y.len(), w.row_count(columns) * tokens);
+/// [`matmul`] with tokens that stand ready, for several matrices or parts of one.
+pub fn multiply(isa: Isa, w: Weights<'_>, tokens: &Tokens<'_>, y: &mut [f32]) {
     match w {
-        Weights::F32(w) => dense(w, |v| v, columns, tokens, x, y),
-        Weights::Bf16(w) => dense(w, widen, columns, tokens, x, y),
-        Weights::Mxfp4 { packed, scales } => mxfp4::rows(packed, scales, columns, tokens, x, y),
+        Weights::F32(w) => f32_rows(isa, w, tokens, y),
+        Weights::Bf16(w) => bf16_rows(isa, w, tokens, y),
+        Weights::Mxfp4 { packed, scales } => mxfp4::rows(isa, packed, scales, tokens, y),
     }
 }
 
-/// Four rows of one token, or one row of four tokens, at a time: eight vector accumulators keep the fused units busy.
-const WIDE: usize = 4;
+/// Rows that are computed together; work is best cut at multiples of it.
+pub const ROWS_TOGETHER: usize = matmat::ROWS;
+
+kernel! {
+    fn f32_rows(w: &[f32], tokens: &Tokens<'_>, y: &mut [f32]) = f32_body;
+}
 
 #[inline(always)]
-fn dense<E: Copy>(
-    w: &[E],
-    widen: impl Fn(E) -> f32 + Copy,
-    columns: usize,
-    tokens: usize,
-    x: &[f32],
+fn f32_body(w: &[f32], tokens: &Tokens<'_>, y: &mut [f32]) {
+    let columns = tokens.columns();
+    products(
+        |r| Plain::new(&w[r * columns..][..columns], |v| v),
+        tokens,
+        y,
+    );
+}
+
+kernel! {
+    fn bf16_rows(w: &[Bf16], tokens: &Tokens<'_>, y: &mut [f32]) = bf16_body;
+}
+
+#[inline(always)]
+fn bf16_body(w: &[Bf16], tokens: &Tokens<'_>, y: &mut [f32]) {
+    let columns = tokens.columns();
+    products(
+        |r| Plain::new(&w[r * columns..][..columns], widen),
+        tokens,
+        y,
+    );
+}
+
+/// Rows of any form times one token or several.
+#[inline(always)]
+pub(super) fn products<const N: usize, R: Row<N>>(
+    row: impl Fn(usize) -> R,
+    tokens: &Tokens<'_>,
     y: &mut [f32],
 ) {
-    let rows: usize = w.len() / columns;
-    let row = |r: usize| &w[r * columns..(r + 1) * columns];
-    let token = |t: usize| &x[t * columns..(t + 1) * columns];
-    if tokens == 1 {
-        let mut r = 0;
-        while r + WIDE <= rows {
-            let sums = tile(
-                std::array::from_fn::<_, WIDE, _>(|i| row(r + i)),
-                [x],
-                widen,
-            );
-            for (y, [sum]) in y[r..r + WIDE].iter_mut().zip(sums) {
-                *y = sum;
-            }
-            r += WIDE;
-        }
-        for (r, y) in y.iter_mut().enumerate().skip(r) {
-            [[*y]] = tile([row(r)], [x], widen);
-        }
-        return;
+    match tokens.count() {
+        0 => {}
+        1 => matvec(row, tokens.single(), y),
+        _ => matmat(row, tokens, y),
     }
-    for r in 0..rows {
-        let y = &mut y[r * tokens..(r + 1) * tokens];
-        let mut t = 0;
-        while t + WIDE <= tokens {
-            let [sums] = tile(
-                [row(r)],
-                std::array::from_fn::<_, WIDE, _>(|i| token(t + i)),
-                widen,
-            );
-            y[t..t + WIDE].copy_from_slice(&sums);
-            t += WIDE;
-        }
-        for (t, y) in y.iter_mut().enumerate().skip(t) {
-            [[*y]] = tile([row(r)], [token(t)], widen);
-        }
-    }
-}
-
-/// `R` rows times `T` tokens, all of one length; every result has lanes of its own.
-#[inline(always)]
-fn tile<E: Copy, const R: usize, const T: usize>(
-    w: [&[E]; R],
-    x: [&[f32]; T],
-    widen: impl Fn(E) -> f32 + Copy,
-) -> [[f32; T]; R] {
-    let w = w.map(|w| w.as_chunks::<16>());
-    let x = x.map(|x| x.as_chunks::<16>());
-    let full = w[0].0.len();
-    // One length for all, said once, so that the loop below needs no bounds checks.
-    let w_full = w.map(|w| &w.0[..full]);
-    let x_full = x.map(|x| &x.0[..full]);
-    let mut sums = [[Lanes::ZERO; T]; R];
-    for c in 0..full {
-        let x: [Lanes; T] = std::array::from_fn(|t| Lanes(x_full[t][c]));
-        for r in 0..R {
-            let w = Lanes(w_full[r][c].map(widen));
-            for t in 0..T {
-                sums[r][t].fuse(&w, &x[t]);
-            }
-        }
-    }
-    for r in 0..R {
-        let Some(w) = pad(w[r].1, widen) else { break };
-        for t in 0..T {
-            if let Some(x) = pad(x[t].1, |v| v) {
-                sums[r][t].fuse(&w, &x);
-            }
-        }
-    }
-    sums.map(|row| row.map(|sum| sum.reduce()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Isa, dot};
+    use super::super::dot;
     use super::*;
 
     fn random(seed: u32, n: usize) -> Vec<f32> {
@@ -175,6 +136,8 @@ mod tests {
                 (4, 17, 4),
                 (7, 100, 9),
                 (3, 16, 2),
+                // More than a block of columns and a batch of tokens, nothing a multiple of anything.
+                (6, 1100, 53),
             ] {
                 let w = random(7, rows * columns);
                 let x = random(11, tokens * columns);
@@ -192,6 +155,45 @@ mod tests {
                             want.to_bits(),
                             "{rows}x{columns}, {tokens} tokens"
                         );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_subnormal_and_large_values_keep_their_bits() {
+        let odd = [
+            0.0,
+            -0.0,
+            1e-40,
+            -1e-45,
+            f32::MIN_POSITIVE,
+            3e38,
+            -3e38,
+            1.0,
+            -1e-30,
+        ];
+        let (rows, columns, tokens) = (5, 67, 5);
+        let pick = |seed: u32, n| -> Vec<f32> {
+            let scaled = random(seed, n).into_iter().map(|v| (v + 1.0) * 4.499);
+            scaled.map(|v| odd[v as usize]).collect()
+        };
+        for seed in 1..20 {
+            let (w, x) = (
+                pick(seed, rows * columns),
+                pick(seed + 50, tokens * columns),
+            );
+            for isa in Isa::all() {
+                let mut y = vec![1.0; rows * tokens];
+                matmul(isa, Weights::F32(&w), columns, &x, &mut y);
+                for r in 0..rows {
+                    for t in 0..tokens {
+                        let (w, x) = (&w[r * columns..][..columns], &x[t * columns..][..columns]);
+                        let want = dot(Isa::portable(), w, x);
+                        let got = y[r * tokens + t];
+                        let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
+                        assert!(same, "{got:e} {want:e}");
                     }
                 }
             }

@@ -17,25 +17,31 @@ mod delta;
 mod dot;
 mod elementary;
 mod lanes;
+pub mod limits;
+mod matmat;
 mod matmul;
+mod matvec;
 mod mix;
 mod mxfp4;
 mod norm;
 mod route;
+mod rows;
 mod situ;
+mod tokens;
 
-pub use attend::{Attended, BLOCK, absorb, attend};
+pub use attend::{BLOCK, QUERIES, absorb, attend, attend_several};
 pub use conv::short_conv;
 pub use delta::{decay, delta_step};
 pub use dot::{add, add_scaled, dot};
 pub use elementary::{exp, gate, sigmoid, tanh};
 pub use isa::Isa;
-pub use matmul::{Weights, matmul};
+pub use matmul::{ROWS_TOGETHER, Weights, matmul, multiply};
 pub use mix::mix;
 pub use mxfp4::{GROUP, dequantise};
 pub use norm::{l2_norm, rms_norm};
 pub use route::{Choice, route};
 pub use situ::situ;
+pub use tokens::Tokens;
 
 /// A weight in bf16 as it stands in a file: two little-endian bytes, at any alignment.
 pub type Bf16 = [u8; 2];

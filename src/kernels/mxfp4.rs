@@ -1,144 +1,207 @@
 //! Four-bit weights with a shared power-of-two scale (MXFP4): E2M1 codes, E8M0 scales.
 
+use super::Isa;
+use super::isa::Kind;
 use super::lanes::Lanes;
+use super::matmul::products;
+use super::rows::Packed;
+use super::tokens::Tokens;
 
 /// Consecutive elements of a row that share a scale.
 pub const GROUP: usize = 32;
 
 /// A scale byte's value, `2^(byte - 127)`; byte 0 is the subnormal `2^-127`. Byte 255 would be a NaN; its whole group
 /// counts as zero.
-#[inline(always)]
-fn scale(byte: u8) -> f32 {
-    match byte {
-        255 => 0.0,
-        0 => f32::from_bits(0x0040_0000),
-        b => f32::from_bits(u32::from(b) << 23),
+const SCALES: [f32; 256] = {
+    let mut scales = [0.0; 256];
+    scales[0] = f32::from_bits(0x0040_0000);
+    let mut byte = 1;
+    while byte < 255 {
+        scales[byte] = f32::from_bits((byte as u32) << 23);
+        byte += 1;
+    }
+    scales
+};
+
+/// How a group becomes the 32 weights that it stands for: code times scale, exact unless the scale itself overflows. The sign
+/// stays on zero.
+pub(super) trait Decode: Copy {
+    /// One group of 16 bytes, the low half of a byte first.
+    fn group(self, packed: &[u8; GROUP / 2], scale: u8) -> [Lanes; 2];
+}
+
+/// For every machine.
+#[derive(Clone, Copy)]
+pub(super) struct Portable;
+
+impl Decode for Portable {
+    #[inline(always)]
+    fn group(self, packed: &[u8; GROUP / 2], scale: u8) -> [Lanes; 2] {
+        let scale = SCALES[usize::from(scale)];
+        let mut out = [Lanes::ZERO; 2];
+        for (lanes, bytes) in out.iter_mut().zip(packed.as_chunks::<8>().0) {
+            for l in 0..16 {
+                let code = u32::from(bytes[l / 2]) >> (4 * (l % 2));
+                // The code's three lower bits at the place of two exponent bits and one of the mantissa are the code's
+                // value times 2^-126, the subnormal ones too.
+                let tiny = f32::from_bits((code & 7) << 22 | (code & 8) << 28);
+                lanes.0[l] = tiny * TWO_126 * scale;
+            }
+        }
+        out
     }
 }
 
-/// An E2M1 code's value, of 0 0.5 1 1.5 2 3 4 6 and their negatives, times two: the sign stays on zero.
-#[inline(always)]
-fn doubled(code: u32) -> f32 {
-    let magnitude = code & 7;
-    // Codes 0 and 1 have no leading one; from 2 on the upper bits are an exponent.
-    let exponent = magnitude >> 1;
-    let significand = (magnitude & 1) | if exponent == 0 { 0 } else { 2 };
-    let integer = significand << exponent.saturating_sub(1);
-    f32::from_bits((integer as f32).to_bits() | (code & 8) << 28)
+const TWO_126: f32 = f32::from_bits(253 << 23);
+
+/// Byte shuffles of AVX2: a code's value has one of eight magnitudes, whose upper two bytes come out of two tables.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct Shuffles(());
+
+#[cfg(target_arch = "x86_64")]
+impl Shuffles {
+    /// # Safety
+    /// The machine has AVX2.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    unsafe fn assume() -> Self {
+        Self(())
+    }
 }
 
-/// One group of 16 bytes as the 32 weights it stands for. Exact, unless the scale itself overflows.
-#[inline(always)]
-fn decode(packed: &[u8; GROUP / 2], scale_byte: u8) -> [Lanes; 2] {
-    // Half the scale times twice the code: the same product, exact on both sides.
-    let half = if scale_byte == 255 {
-        0.0
-    } else {
-        scale(scale_byte) * 0.5
+#[cfg(target_arch = "x86_64")]
+impl Decode for Shuffles {
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn group(self, packed: &[u8; GROUP / 2], scale: u8) -> [Lanes; 2] {
+        // SAFETY: whoever made a `Shuffles` vouched for AVX2.
+        unsafe { shuffled(packed, SCALES[usize::from(scale)]) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+#[allow(unsafe_code)]
+fn shuffled(packed: &[u8; GROUP / 2], scale: f32) -> [Lanes; 2] {
+    use std::arch::x86_64::*;
+    // Both 128-bit halves see all bytes. The lower takes the bytes of elements 0-3, 8-11, 16-19, 24-27, the upper the
+    // others, each byte as a 16-bit word: after the two widenings, which work on halves, elements stand in order.
+    let order = _mm256_setr_epi8(
+        0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13, -1, 2, -1, 3, -1, 6, -1, 7, -1, 10,
+        -1, 11, -1, 14, -1, 15, -1,
+    );
+    let table = |bytes: [i8; 16]| {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = bytes;
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(
+            a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p,
+        ))
     };
+    // Upper and lower byte of the bf16 values 0 0.5 1 1.5 2 3 4 6 and their negatives.
+    let upper = table([
+        0, 0x3f, 0x3f, 0x3f, 0x40, 0x40, 0x40, 0x40, -128, -65, -65, -65, -64, -64, -64, -64,
+    ]);
+    let lower = table([
+        0, 0, -128, -64, 0, 0x40, -128, -64, 0, 0, -128, -64, 0, 0x40, -128, -64,
+    ]);
+    // SAFETY: sixteen bytes are there; the load needs no alignment.
+    let bytes = unsafe { _mm_loadu_si128(packed.as_ptr().cast()) };
+    let words = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), order);
+    // The low code in the lower byte of each word, the high code in the upper.
+    let codes = _mm256_and_si256(
+        _mm256_or_si256(words, _mm256_slli_epi16::<4>(words)),
+        _mm256_set1_epi8(15),
+    );
+    let (upper, lower) = (
+        _mm256_shuffle_epi8(upper, codes),
+        _mm256_shuffle_epi8(lower, codes),
+    );
+    let zero = _mm256_setzero_si256();
+    let scale = _mm256_set1_ps(scale);
     let mut out = [Lanes::ZERO; 2];
-    for (lanes, bytes) in out.iter_mut().zip(packed.as_chunks::<8>().0) {
-        for l in 0..16 {
-            let code = u32::from(bytes[l / 2]) >> (4 * (l % 2)) & 15;
-            lanes.0[l] = doubled(code) * half;
+    for (lanes, bf16) in out.iter_mut().zip([
+        _mm256_unpacklo_epi8(lower, upper),
+        _mm256_unpackhi_epi8(lower, upper),
+    ]) {
+        let halves = [
+            _mm256_unpacklo_epi16(zero, bf16),
+            _mm256_unpackhi_epi16(zero, bf16),
+        ];
+        for (place, half) in lanes.0.as_chunks_mut::<8>().0.iter_mut().zip(halves) {
+            let values = _mm256_mul_ps(_mm256_castsi256_ps(half), scale);
+            // SAFETY: `place` is eight floats; the store needs no alignment.
+            unsafe { _mm256_storeu_ps(place.as_mut_ptr(), values) };
         }
     }
     out
 }
 
-kernel! {
-    /// The weights that packed rows stand for, in order. `out` has two values a byte.
-    pub fn dequantise(packed: &[u8], scales: &[u8], out: &mut [f32]) = dequantise_body;
+/// The weights that packed rows stand for, in order. `out` has two values a byte.
+pub fn dequantise(isa: Isa, packed: &[u8], scales: &[u8], out: &mut [f32]) {
+    match isa.0 {
+        Kind::Portable => dequantised(Portable, packed, scales, out),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `Isa` holds these only where the processor reported AVX2.
+        #[allow(unsafe_code)]
+        Kind::Avx2 | Kind::Avx512 => {
+            dequantised(unsafe { Shuffles::assume() }, packed, scales, out)
+        }
+    }
 }
 
-#[inline(always)]
-fn dequantise_body(packed: &[u8], scales: &[u8], out: &mut [f32]) {
-    let groups = packed.as_chunks::<{ GROUP / 2 }>().0;
-    for ((out, group), &scale) in out
-        .as_chunks_mut::<GROUP>()
-        .0
-        .iter_mut()
-        .zip(groups)
-        .zip(scales)
-    {
-        let [a, b] = decode(group, scale);
+fn dequantised<D: Decode>(decode: D, packed: &[u8], scales: &[u8], out: &mut [f32]) {
+    let groups = packed.as_chunks::<{ GROUP / 2 }>().0.iter().zip(scales);
+    for (out, (group, &scale)) in out.as_chunks_mut::<GROUP>().0.iter_mut().zip(groups) {
+        let [a, b] = decode.group(group, scale);
         out[..16].copy_from_slice(&a.0);
         out[16..].copy_from_slice(&b.0);
     }
 }
 
-/// See [`super::matmul`].
-#[inline(always)]
-pub(super) fn rows(
-    packed: &[u8],
-    scales: &[u8],
-    columns: usize,
-    tokens: usize,
-    x: &[f32],
-    y: &mut [f32],
-) {
-    let (packed, _) = packed.as_chunks::<{ GROUP / 2 }>();
-    let groups = columns / GROUP;
-    let row = |r: usize| {
-        (
-            &packed[r * groups..(r + 1) * groups],
-            &scales[r * groups..(r + 1) * groups],
-        )
-    };
-    let token = |t: usize| &x[t * columns..(t + 1) * columns];
-    let count = y.len() / tokens;
-    if tokens == 1 {
-        let mut r = 0;
-        while r + 4 <= count {
-            let sums = tile(std::array::from_fn::<_, 4, _>(|i| row(r + i)), [x]);
-            for (y, [sum]) in y[r..r + 4].iter_mut().zip(sums) {
-                *y = sum;
-            }
-            r += 4;
-        }
-        for (r, y) in y.iter_mut().enumerate().skip(r) {
-            [[*y]] = tile([row(r)], [x]);
-        }
-        return;
-    }
-    for r in 0..count {
-        let y = &mut y[r * tokens..(r + 1) * tokens];
-        let mut t = 0;
-        while t + 4 <= tokens {
-            let [sums] = tile([row(r)], std::array::from_fn::<_, 4, _>(|i| token(t + i)));
-            y[t..t + 4].copy_from_slice(&sums);
-            t += 4;
-        }
-        for (t, y) in y.iter_mut().enumerate().skip(t) {
-            [[*y]] = tile([row(r)], [token(t)]);
-        }
+/// See [`super::multiply`].
+pub(super) fn rows(isa: Isa, packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) {
+    match isa.0 {
+        Kind::Portable => decoded(Portable, packed, scales, tokens, y),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `Isa` holds `Avx2` only where the processor reported AVX2 and FMA.
+        #[allow(unsafe_code)]
+        Kind::Avx2 => unsafe { rows_avx2(packed, scales, tokens, y) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `Isa` holds `Avx512` only where the processor reported all four.
+        #[allow(unsafe_code)]
+        Kind::Avx512 => unsafe { rows_avx512(packed, scales, tokens, y) },
     }
 }
 
-type Row<'a> = (&'a [[u8; GROUP / 2]], &'a [u8]);
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+#[allow(unsafe_code)]
+fn rows_avx2(packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) {
+    // SAFETY: this is only called where AVX2 is.
+    let decode = unsafe { Shuffles::assume() };
+    decoded(decode, packed, scales, tokens, y);
+}
 
-/// `R` packed rows times `T` tokens, each group decoded once.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512vl")]
+#[allow(unsafe_code)]
+fn rows_avx512(packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) {
+    // SAFETY: this is only called where AVX2 is.
+    let decode = unsafe { Shuffles::assume() };
+    decoded(decode, packed, scales, tokens, y);
+}
+
 #[inline(always)]
-fn tile<const R: usize, const T: usize>(w: [Row<'_>; R], x: [&[f32]; T]) -> [[f32; T]; R] {
-    let groups = w[0].1.len();
-    let codes = w.map(|w| &w.0[..groups]);
-    let scales = w.map(|w| &w.1[..groups]);
-    let x = x.map(|x| &x.as_chunks::<GROUP>().0[..groups]);
-    let mut sums = [[Lanes::ZERO; T]; R];
-    for g in 0..groups {
-        let x: [[Lanes; 2]; T] = std::array::from_fn(|t| {
-            let (halves, _) = x[t][g].as_chunks::<16>();
-            [Lanes(halves[0]), Lanes(halves[1])]
-        });
-        for r in 0..R {
-            let w = decode(&codes[r][g], scales[r][g]);
-            for t in 0..T {
-                sums[r][t].fuse(&w[0], &x[t][0]);
-                sums[r][t].fuse(&w[1], &x[t][1]);
-            }
-        }
-    }
-    sums.map(|row| row.map(|sum| sum.reduce()))
+fn decoded<D: Decode>(decode: D, packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) {
+    let (packed, _) = packed.as_chunks::<{ GROUP / 2 }>();
+    let groups = tokens.columns() / GROUP;
+    let row = |r: usize| Packed {
+        groups: &packed[r * groups..][..groups],
+        scales: &scales[r * groups..][..groups],
+        decode,
+    };
+    products(row, tokens, y);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::Error;
-use crate::kernels::{self, Isa, Weights};
+use crate::kernels::{self, Isa, ROWS_TOGETHER, Tokens, Weights};
 use crate::stream::{Error as StreamError, Experts, StageId, Trunk};
 
 /// Threads and instruction set. Neither changes a bit of any result.
@@ -21,7 +21,18 @@ pub struct Sources<'a> {
     pub experts: &'a mut dyn Experts,
 }
 
-/// Weights of one task: large enough that handing it out costs nothing, small enough that threads end together.
+/// A product to be made: `y[r][t] = Σ_c w[r][c] x[t][c]`.
+pub struct Product<'a> {
+    /// The weights, [rows][columns].
+    pub weights: Weights<'a>,
+    /// Input.
+    pub x: &'a Tokens<'a>,
+    /// Output, [rows][tokens].
+    pub y: &'a mut [f32],
+}
+
+/// Weights of one task, counted as bf16: large enough that handing it out costs nothing, small enough that threads end
+/// together.
 const TASK_BYTES: usize = 128 << 10;
 
 impl Compute {
@@ -51,6 +62,19 @@ impl Compute {
         self.pool.install(work)
     }
 
+    /// Makes several products together: cut into tasks of whole rows, all of them handed out at once.
+    pub fn multiply<'a>(&self, products: impl IntoIterator<Item = Product<'a>>) {
+        let mut tasks = Vec::new();
+        for product in products {
+            product.cut(&mut tasks);
+        }
+        // Each task is one to take, so that a thread that was held up keeps no others waiting.
+        tasks
+            .into_par_iter()
+            .with_max_len(1)
+            .for_each(|p| kernels::multiply(self.isa, p.weights, p.x, p.y));
+    }
+
     /// The products of one stage: `outputs[i][t][r] = Σ_c w_i[r][c] x[t][c]` for its tensors in order.
     ///
     /// `x` is [tokens][columns]; each output is [tokens][rows of its tensor], with its length set by the caller.
@@ -65,24 +89,27 @@ impl Compute {
         x: &[f32],
         outputs: &mut [&mut Vec<f32>],
     ) -> Result<(), Error> {
-        let tokens = x.len() / columns;
+        let x = Tokens::new(x, columns);
+        let tokens = x.count();
         let mut missing: usize = outputs.iter().map(|o| o.len()).sum();
         while let Some(pieces) = trunk.pieces(stage)? {
-            let mut tasks: Vec<(Weights<'_>, &mut [f32])> = Vec::new();
+            let mut products = Vec::with_capacity(pieces.len());
             for (tensor, output) in outputs.iter_mut().enumerate() {
                 let mut rest = &mut output[..];
                 let mut at = 0;
                 for piece in pieces.iter().filter(|p| p.tensor == tensor) {
                     let (_, tail) = rest.split_at_mut((piece.rows.start - at) * tokens);
-                    let (mine, tail) = tail.split_at_mut(piece.rows.len() * tokens);
+                    let (y, tail) = tail.split_at_mut(piece.rows.len() * tokens);
                     (rest, at) = (tail, piece.rows.end);
-                    missing -= mine.len();
-                    split_rows(piece.weights, columns, tokens, mine, &mut tasks);
+                    missing -= y.len();
+                    products.push(Product {
+                        weights: piece.weights,
+                        x: &x,
+                        y,
+                    });
                 }
             }
-            tasks
-                .into_par_iter()
-                .for_each(|(w, y)| kernels::matmul(self.isa, w, columns, x, y));
+            self.multiply(products);
         }
         if missing > 0 {
             return Err(StreamError::OutOfStep {
@@ -96,36 +123,25 @@ impl Compute {
         }
         Ok(())
     }
-
-    /// One product of weights that are in memory: `[tokens][rows]`.
-    pub fn product(&self, w: Weights<'_>, columns: usize, x: &[f32]) -> Vec<f32> {
-        let tokens = x.len() / columns;
-        let mut y = vec![0.0; w.row_count(columns) * tokens];
-        let mut tasks = Vec::new();
-        split_rows(w, columns, tokens, &mut y, &mut tasks);
-        tasks
-            .into_par_iter()
-            .for_each(|(w, y)| kernels::matmul(self.isa, w, columns, x, y));
-        transpose(&mut y, tokens);
-        y
-    }
 }
 
-/// Cuts a product into tasks of whole rows. `y` is [rows][tokens].
-fn split_rows<'w, 'y>(
-    w: Weights<'w>,
-    columns: usize,
-    tokens: usize,
-    y: &'y mut [f32],
-    tasks: &mut Vec<(Weights<'w>, &'y mut [f32])>,
-) {
-    // Rows in multiples of four, the kernels' tile.
-    let rows = (TASK_BYTES / (2 * columns)).next_multiple_of(4).max(4);
-    let mut row = 0;
-    for y in y.chunks_mut(rows * tokens) {
-        let end = row + y.len() / tokens;
-        tasks.push((w.rows(row..end, columns), y));
-        row = end;
+impl<'a> Product<'a> {
+    /// Cuts it into tasks of whole rows.
+    fn cut(self, tasks: &mut Vec<Product<'a>>) {
+        let Self { weights, x, y } = self;
+        let (columns, tokens) = (x.columns(), x.count());
+        let rows = (TASK_BYTES / (2 * columns)).next_multiple_of(ROWS_TOGETHER);
+        let rows = rows.max(ROWS_TOGETHER);
+        let mut row = 0;
+        for y in y.chunks_mut(rows * tokens) {
+            let end = row + y.len() / tokens;
+            tasks.push(Product {
+                weights: weights.rows(row..end, columns),
+                x,
+                y,
+            });
+            row = end;
+        }
     }
 }
 
@@ -136,11 +152,14 @@ pub(super) fn transpose(y: &mut Vec<f32>, tokens: usize) {
     }
     let rows = y.len() / tokens;
     let mut turned = vec![0.0; y.len()];
-    for (r, row) in y.chunks_exact(tokens).enumerate() {
-        for (t, v) in row.iter().enumerate() {
-            turned[t * rows + r] = *v;
-        }
-    }
+    turned
+        .par_chunks_mut(rows)
+        .enumerate()
+        .for_each(|(t, row)| {
+            for (v, row) in row.iter_mut().zip(y.chunks_exact(tokens)) {
+                *v = row[t];
+            }
+        });
     *y = turned;
 }
 
@@ -164,11 +183,21 @@ mod tests {
         let x: Vec<f32> = (0..3 * columns)
             .map(|i| ((i * 17 % 97) as f32 - 48.0) / 29.0)
             .collect();
+        let product = |compute: &Compute, x: &[f32]| {
+            let mut y = vec![f32::NAN; rows * x.len() / columns];
+            compute.multiply([Product {
+                weights: Weights::F32(&w),
+                x: &Tokens::new(x, columns),
+                y: &mut y,
+            }]);
+            transpose(&mut y, x.len() / columns);
+            y
+        };
         let one = Compute::new(1, Isa::portable()).unwrap();
         let two = Compute::new(2, Isa::detect()).unwrap();
-        let a = one.product(Weights::F32(&w), columns, &x);
+        let a = product(&one, &x);
         for (t, x) in x.chunks(columns).enumerate() {
-            let b = two.product(Weights::F32(&w), columns, x);
+            let b = product(&two, x);
             assert_eq!(a[t * rows..][..rows], b);
         }
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::compute::transpose;
+use super::compute::{Product, transpose};
 use super::{Compute, Error};
 use crate::checkpoint::config::{Config, Situ};
-use crate::kernels::{self, Choice};
+use crate::kernels::{self, Choice, Tokens};
 use crate::stream::{ExpertWeights, Experts, Wanted};
 
 /// One expert's part of a chunk.
@@ -101,9 +101,6 @@ impl Dispatch {
     }
 }
 
-/// A product in the making: weights, input, [rows][tokens] of output.
-type Task<'a> = (kernels::Weights<'a>, &'a [f32], &'a mut [f32]);
-
 /// `w2 situ(w1 z, w3 z)` of several experts at once, each [its tokens][latent].
 fn outputs(
     compute: &Compute,
@@ -112,67 +109,45 @@ fn outputs(
     inputs: &[Vec<f32>],
 ) -> Vec<(usize, Vec<f32>)> {
     let (latent, inner) = (config.moe.latent, config.moe.inner);
-    let mut expanded: Vec<[Vec<f32>; 2]> = arrived
-        .iter()
-        .map(|(i, _)| {
-            let n = inputs[*i].len() / latent * inner;
-            [vec![0.0; n], vec![0.0; n]]
-        })
+    let inputs: Vec<Tokens<'_>> = arrived
+        .par_iter()
+        .map(|(i, _)| Tokens::new(&inputs[*i], latent))
         .collect();
-    let mut tasks: Vec<Task<'_>> = Vec::new();
-    for ((i, weights), [gate, up]) in arrived.iter().zip(&mut expanded) {
-        split(weights.gate, latent, &inputs[*i], gate, &mut tasks);
-        split(weights.up, latent, &inputs[*i], up, &mut tasks);
-    }
-    run(compute, latent, tasks);
+    let mut expanded: Vec<[Vec<f32>; 2]> = inputs
+        .iter()
+        .map(|x| [vec![0.0; x.count() * inner], vec![0.0; x.count() * inner]])
+        .collect();
+    let both = arrived.iter().zip(&inputs).zip(&mut expanded);
+    compute.multiply(both.flat_map(|(((_, expert), x), [gate, up])| {
+        [(expert.gate, gate), (expert.up, up)].map(|(weights, y)| Product { weights, x, y })
+    }));
 
     let Situ { beta, linear_beta } = config.situ;
-    expanded
+    let hidden: Vec<Tokens<'_>> = expanded
         .par_iter_mut()
-        .zip(arrived)
-        .for_each(|([gate, up], (i, _))| {
-            let tokens = inputs[*i].len() / latent;
+        .zip(&inputs)
+        .map(|([gate, up], x)| {
             kernels::situ(compute.isa, gate, up, beta, linear_beta);
-            transpose(gate, tokens);
-        });
-
+            transpose(gate, x.count());
+            Tokens::new(gate, inner)
+        })
+        .collect();
     let mut outputs: Vec<(usize, Vec<f32>)> = arrived
         .iter()
-        .map(|(i, _)| (*i, vec![0.0; inputs[*i].len()]))
+        .zip(&inputs)
+        .map(|((i, _), x)| (*i, vec![0.0; x.count() * latent]))
         .collect();
-    let mut tasks: Vec<Task<'_>> = Vec::new();
-    for (((_, weights), [hidden, _]), (_, output)) in
-        arrived.iter().zip(&expanded).zip(&mut outputs)
-    {
-        split(weights.down, inner, hidden, output, &mut tasks);
-    }
-    run(compute, inner, tasks);
+    let down = arrived.iter().zip(&hidden).zip(&mut outputs);
+    compute.multiply(down.map(|(((_, expert), x), (_, y))| Product {
+        weights: expert.down,
+        x,
+        y,
+    }));
     outputs
         .par_iter_mut()
-        .for_each(|(i, output)| transpose(output, inputs[*i].len() / latent));
+        .zip(&inputs)
+        .for_each(|((_, output), x)| transpose(output, x.count()));
     outputs
-}
-
-/// Cuts one product into tasks of whole rows.
-fn split<'a>(
-    w: kernels::Weights<'a>,
-    columns: usize,
-    x: &'a [f32],
-    y: &'a mut [f32],
-    tasks: &mut Vec<Task<'a>>,
-) {
-    const ROWS: usize = 128;
-    let tokens = x.len() / columns;
-    for (i, y) in y.chunks_mut(ROWS * tokens).enumerate() {
-        let end = i * ROWS + y.len() / tokens;
-        tasks.push((w.rows(i * ROWS..end, columns), x, y));
-    }
-}
-
-fn run(compute: &Compute, columns: usize, tasks: Vec<Task<'_>>) {
-    tasks
-        .into_par_iter()
-        .for_each(|(w, x, y)| kernels::matmul(compute.isa, w, columns, x, y));
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::residual::{norm_rows, vector};
 use super::{Compute, Error, LatentCache, Sources};
 use crate::checkpoint::config::{Config, MlaShape};
 use crate::checkpoint::names;
-use crate::kernels;
+use crate::kernels::{self, QUERIES};
 use crate::stream::{Error as StreamError, StageId, Trunk, Walk, WalkTensor};
 
 /// Where an MLA layer's matrices stand in the walk.
@@ -208,29 +208,41 @@ impl Mla {
                 let first = piece.rows.start / head_rows;
                 let last = piece.rows.end / head_rows;
                 let out = &mut out[first * tokens * v_dim..last * tokens * v_dim];
-                out.par_chunks_mut(tokens * v_dim)
+                let head = |i: usize| {
+                    piece
+                        .weights
+                        .rows(i * head_rows..(i + 1) * head_rows, kv_rank)
+                };
+                // Queries of one head and the next, token by token: so many at once that a row of the cache that was
+                // fetched is used by all of them.
+                out.par_chunks_mut(QUERIES * v_dim)
                     .enumerate()
-                    .for_each(|(i, out)| {
-                        let start = i * head_rows;
-                        let keys = piece.weights.rows(start..start + nope_dim, kv_rank);
-                        let values = piece
-                            .weights
-                            .rows(start + nope_dim..start + head_rows, kv_rank);
-                        let mut query = vec![0.0; width];
-                        let mut latent = vec![0.0; kv_rank];
-                        for (t, out) in out.chunks_exact_mut(v_dim).enumerate() {
-                            let q = &q[(t * heads + first + i) * q_dim..][..q_dim];
+                    .for_each(|(task, out)| {
+                        let count = out.len() / v_dim;
+                        let at = |i: usize| {
+                            let query = task * QUERIES + i;
+                            (query / tokens, query % tokens)
+                        };
+                        let mut queries = vec![0.0; count * width];
+                        let mut latents = vec![0.0; count * kv_rank];
+                        let mut seen = [0; QUERIES];
+                        for (i, query) in queries.chunks_exact_mut(width).enumerate() {
+                            let (h, t) = at(i);
+                            let q = &q[(t * heads + first + h) * q_dim..][..q_dim];
                             let (absorbed, shared) = query.split_at_mut(kv_rank);
+                            let keys = head(h).rows(0..nope_dim, kv_rank);
                             kernels::absorb(isa, keys, &q[..nope_dim], absorbed);
                             shared.copy_from_slice(&q[nope_dim..]);
-                            kernels::attend(
-                                isa,
-                                &query,
-                                &cache[..(before + t + 1) * width],
-                                scale,
-                                &mut latent,
-                            );
-                            kernels::matmul(isa, values, kv_rank, &latent, out);
+                            seen[i] = before + t + 1;
+                        }
+                        let seen = &seen[..count];
+                        kernels::attend_several(isa, &queries, seen, cache, scale, &mut latents);
+                        let outs = latents
+                            .chunks_exact(kv_rank)
+                            .zip(out.chunks_exact_mut(v_dim));
+                        for (i, (latent, out)) in outs.enumerate() {
+                            let values = head(at(i).0).rows(nope_dim..head_rows, kv_rank);
+                            kernels::matmul(isa, values, kv_rank, latent, out);
                         }
                     });
                 done = last;
@@ -245,5 +257,63 @@ impl Mla {
             .into());
         }
         Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::checkpoint::synth::{self, SynthOptions};
+    use crate::checkpoint::{Checkpoint, Config};
+    use crate::kernels::Isa;
+    use crate::model::{Compute, Error, LayerState, Network, State, Want};
+
+    /// One KDA and one MLA layer, as narrow as they can be.
+    const NARROW: &str = r#"{
+      "hidden_size": 32, "num_hidden_layers": 2, "vocab_size": 64, "rms_norm_eps": 1e-5,
+      "kda_num_heads": 2, "kda_head_dim": 16, "short_conv_kernel_size": 4, "gate_lower_bound": -5.0,
+      "num_attention_heads": 5, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 8,
+      "qk_rope_head_dim": 4, "v_head_dim": 8, "mla_use_output_gate": true,
+      "num_experts": 4, "num_experts_per_token": 2, "num_shared_experts": 1,
+      "routed_expert_hidden_size": 32, "moe_intermediate_size": 32, "routed_scaling_factor": 1.0,
+      "moe_renormalize": true, "latent_moe_use_norm": true, "first_k_dense_replace": 1, "intermediate_size": 32,
+      "attn_res_block_size": 4, "situ_beta": 4.0, "situ_linear_beta": 25.0, "full_attn_layers": [2]
+    }"#;
+
+    #[test]
+    fn the_last_positions_of_the_longest_context_are_the_same_in_a_chunk_and_alone() {
+        const CAPACITY: usize = 131_072;
+        const LAST: usize = 5;
+        let dir = tempfile::tempdir().unwrap();
+        synth::write(dir.path(), NARROW.as_bytes(), SynthOptions::default()).unwrap();
+        let config = Config::load(&dir.path().join("config.json")).unwrap();
+        let checkpoint = Arc::new(Checkpoint::open(dir.path(), config).unwrap());
+        let compute = Compute::new(2, Isa::detect()).unwrap();
+        let mut network = Network::open(&checkpoint, 2, compute).unwrap();
+        // What came before is made up: feeding it would take attention over half of its square.
+        let far = || -> State {
+            let mut state = network.new_state(CAPACITY).unwrap();
+            state.restart(CAPACITY - LAST);
+            for layer in &mut state.layers {
+                if let LayerState::Mla(cache) = layer {
+                    for (i, v) in cache.rows.iter_mut().enumerate() {
+                        *v = ((i * 37 % 1009) as f32 - 504.0) / 300.0;
+                    }
+                }
+            }
+            state
+        };
+        let (mut together, mut alone) = (far(), far());
+        let ids = [1, 2, 3, 4, 5];
+        let all = network.feed(&mut together, &ids, Want::All).unwrap();
+        for (id, together) in ids.iter().zip(all.rows()) {
+            let logits = network.feed(&mut alone, &[*id], Want::Last).unwrap();
+            assert_eq!(logits.values(), together);
+        }
+        assert_eq!(together, alone);
+        assert_eq!(together.positions(), CAPACITY);
+        let full = network.feed(&mut together, &[6], Want::Last);
+        assert!(matches!(full, Err(Error::ContextFull { .. })));
     }
 }

@@ -12,6 +12,7 @@ mod experts;
 mod footprint;
 mod kda;
 mod layer;
+pub mod measure;
 mod mla;
 mod moe;
 mod network;
@@ -20,7 +21,7 @@ mod saved;
 mod state;
 
 pub use blueprint::Blueprint;
-pub use compute::{Compute, Sources};
+pub use compute::{Compute, Product, Sources};
 pub use dense::{Dense, DenseStages};
 pub use error::Error;
 pub use kda::{Kda, KdaInputs, KdaStages};

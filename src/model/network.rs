@@ -16,7 +16,7 @@ use crate::stream::{
     open_shards, trace::TraceWriter,
 };
 
-/// Tokens of a prompt that go through the layers together.
+/// Tokens of a prompt that go through the layers together, unless a plan allows more.
 pub const PREFILL_CHUNK: usize = 64;
 
 /// Positions whose logits are wanted.
@@ -127,6 +127,8 @@ pub struct Network {
     head: StageId,
     output_residual: Residual,
     final_norm: Vec<f32>,
+    /// Tokens of a prompt that its memory is planned for.
+    chunk: usize,
     /// Whether another pass is to be expected after the next one.
     more: bool,
     /// Where the router's choices are written.
@@ -218,7 +220,18 @@ impl Network {
         };
         self.replan(&TrunkPlan::of(plan, &origin.walk), plan.expert_slots)?;
         self.meters.plan(plan.total());
+        self.chunk = plan.chunk;
         Ok(())
+    }
+
+    /// Tokens of a prompt that should go through the layers together: as many as the plan has memory for.
+    pub fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    /// Has memory for chunks of so many tokens.
+    pub fn plan_chunk(&mut self, tokens: usize) {
+        self.chunk = tokens.max(1);
     }
 
     /// Takes another plan's memory. Between passes only; states and results stay as they are. What the old plan held is
@@ -304,6 +317,7 @@ impl Network {
             head,
             output_residual,
             final_norm,
+            chunk: PREFILL_CHUNK,
             more: true,
             trace: None,
             origin: None,

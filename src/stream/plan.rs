@@ -133,6 +133,8 @@ pub struct Plan {
     pub expert_slots: usize,
     /// Positions that it was made for.
     pub context: usize,
+    /// Tokens of a prompt that go through the layers together, at most.
+    pub chunk: usize,
     /// Threads that compute.
     pub threads: usize,
     /// What it takes.
@@ -196,6 +198,9 @@ pub(super) fn lay_out(shape: &Shape, request: &Request, budgets: Budgets) -> Pla
         .max(EXPERT_SLOTS)
         .min(shape.experts);
     let threads = request.threads as u64 + OTHER_THREADS;
+    let held = ring_slots as u64 * shape.ring_slot() + pinned_bytes;
+    let held = held + expert_slots * shape.expert_stride();
+    let chunk = chunk(shape, request, held, expert_slots);
     let parts = Parts {
         index: shape.index,
         vectors: shape.vectors,
@@ -205,7 +210,7 @@ pub(super) fn lay_out(shape: &Shape, request: &Request, budgets: Budgets) -> Pla
         ring: ring_slots as u64 * shape.ring_slot(),
         pinned: pinned_bytes,
         experts: expert_slots * shape.expert_stride(),
-        activations: activations(shape, request, expert_slots),
+        activations: activations(shape, request, chunk, expert_slots),
         program: PROGRAM + threads * THREAD,
     };
     let experts_read = match expert_slots == shape.experts {
@@ -218,6 +223,7 @@ pub(super) fn lay_out(shape: &Shape, request: &Request, budgets: Budgets) -> Pla
         pinned,
         expert_slots: expert_slots as usize,
         context: request.context,
+        chunk: chunk as usize,
         threads: request.threads,
         parts,
         kv_per_position: shape.kv_per_position,
@@ -246,9 +252,29 @@ fn trunk(shape: &Shape, request: &Request, budget: u64) -> (usize, Vec<bool>) {
     (slots, pins(&shape.segments, budget.saturating_sub(ring)))
 }
 
-/// Intermediate results: of a prompt's chunk, or of one token where the context is no longer.
-fn activations(shape: &Shape, request: &Request, expert_slots: u64) -> u64 {
-    let tokens = shape.chunk.min(request.context.max(1) as u64);
+/// The longest chunk of a prompt: from there on reading weights costs little beside multiplying them, and the first
+/// token of an answer only comes later.
+const LONGEST_CHUNK: u64 = 528;
+/// Chunks grow in steps of this many tokens, those for which the kernels widen weights once.
+const CHUNK_STEP: u64 = 48;
+/// Of what is held of the weights, intermediate results of a chunk may take one part in so many.
+const CHUNK_SHARE: u64 = 32;
+
+/// Tokens of a prompt that go through the layers together: the more, the fewer passes over the weights; the results of all
+/// of them are held at once. Where every position's logits are held too, as few as may be.
+fn chunk(shape: &Shape, request: &Request, held: u64, expert_slots: u64) -> u64 {
+    if request.logits > 1 {
+        return shape.chunk;
+    }
+    let computing = shape.top_k.min(expert_slots);
+    let token = shape.activations.pass(1, shape.top_k, computing).max(1);
+    let tokens = held / CHUNK_SHARE / token / CHUNK_STEP * CHUNK_STEP;
+    tokens.min(LONGEST_CHUNK).max(shape.chunk)
+}
+
+/// Intermediate results: of a prompt's chunk, or of as many tokens as there are positions.
+fn activations(shape: &Shape, request: &Request, chunk: u64, expert_slots: u64) -> u64 {
+    let tokens = chunk.min(request.context.max(1) as u64);
     let computing = shape.top_k.min(expert_slots);
     let logits = request.logits.max(request.guesses.saturating_add(1)) as u64;
     let draft = match request.guesses {

@@ -39,7 +39,7 @@ pub struct Shape {
     pub attention_per_position: u64,
     /// Intermediate results of a pass.
     pub activations: Activations,
-    /// Tokens of a prompt that go through the layers together (a count).
+    /// Tokens of a prompt that go through the layers together under the smallest plan (a count).
     pub chunk: u64,
 }
 

@@ -1,0 +1,69 @@
+//! What a matrix is multiplied with: one token as it is, or several in the order in which a product of many reads them.
+
+use super::lanes::split;
+
+/// Tokens of a tile.
+pub(super) const TILE: usize = 3;
+
+/// One token or several, all of one length.
+pub struct Tokens<'a> {
+    /// As they came, [tokens][columns].
+    flat: &'a [f32],
+    columns: usize,
+    /// Of several: tiles of three and the rest, in each the same sixteen elements of all its tokens side by side, the tail
+    /// padded with zeros. A tile is read from end to end so, which is what processors read ahead.
+    tiled: Vec<[f32; 16]>,
+}
+
+impl<'a> Tokens<'a> {
+    /// `x` is [tokens][columns].
+    pub fn new(x: &'a [f32], columns: usize) -> Self {
+        let mut tiled = Vec::new();
+        if x.len() > columns {
+            let chunks = columns.div_ceil(16);
+            tiled.reserve_exact(x.len() / columns * chunks);
+            for tile in x.chunks(TILE * columns) {
+                for c in 0..chunks {
+                    tiled.extend(tile.chunks_exact(columns).map(|x| lanes(x, c)));
+                }
+            }
+        }
+        Self {
+            flat: x,
+            columns,
+            tiled,
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.flat.len() / self.columns
+    }
+
+    /// Elements of each.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Where there is one, its elements.
+    pub(super) fn single(&self) -> &[f32] {
+        self.flat
+    }
+
+    /// Where there are several, those of the tiles from `tile` on, at most `tiles` of them.
+    pub(super) fn tiles(&self, tile: usize, tiles: usize) -> &[[f32; 16]] {
+        let size = TILE * self.columns.div_ceil(16);
+        let end = ((tile + tiles) * size).min(self.tiled.len());
+        &self.tiled[tile * size..end]
+    }
+}
+
+/// Elements `16 c` to `16 c + 15` of a token.
+#[inline(always)]
+fn lanes(x: &[f32], c: usize) -> [f32; 16] {
+    let (full, tail) = split(x);
+    match full.get(c) {
+        Some(lanes) => *lanes,
+        None => tail.map_or([0.0; 16], |tail| tail.0),
+    }
+}
