@@ -1,6 +1,6 @@
 //! Memory plans to choose from, over everything: what they take, what they would cost, what was measured.
 
-use super::super::figures::{UNKNOWN, counted, gigabytes, seconds};
+use super::super::figures::{UNKNOWN, brief, counted, gigabytes, seconds};
 use super::super::state::State;
 use super::super::theme::Role;
 use super::super::tune::Pace;
@@ -48,8 +48,7 @@ fn measured(state: &State) -> Vec<(String, Role)> {
         let tokens = counted(measured.tokens(), "token");
         let times = match measured.quartiles() {
             Some([low, middle, high]) => {
-                let [low, middle, high] =
-                    [low, middle, high].map(|time| seconds(time.as_secs_f64()));
+                let [low, middle, high] = [low, middle, high].map(brief);
                 format!("{middle} a token, half within {low} to {high}")
             }
             None => "too few to say".to_owned(),
