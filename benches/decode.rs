@@ -104,7 +104,7 @@ fn prompt(network: &mut Network, limits: &Compute) -> Result<()> {
 /// Multiply-adds of a token's products, the head's left out.
 fn products(config: &Config) -> f64 {
     let walk = Blueprint::new(config.clone(), usize::MAX).walk;
-    let tensors = walk.stages().iter().flat_map(|stage| &stage.tensors);
+    let tensors = walk.stages().iter().flatten();
     let trunk: usize = tensors.map(|t| t.rows * t.columns).sum();
     let moe = &config.moe;
     let expert_layers = config.layers() - config.dense_layers;
