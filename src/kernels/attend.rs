@@ -139,8 +139,8 @@ fn score<const Q: usize>(queries: [&[f32]; Q], block: &[f32], scores: &mut [[f32
         scores[r..r + ROWS].copy_from_slice(&dots);
         r += ROWS;
     }
-    for r in r..rows {
-        [scores[r]] = dots(queries, [row(r)]);
+    for (r, scores) in scores[..rows].iter_mut().enumerate().skip(r) {
+        [*scores] = dots(queries, [row(r)]);
     }
 }
 

@@ -65,8 +65,8 @@ impl Half {
     #[inline(always)]
     pub fn reduce_with(&self, high: &Self) -> f32 {
         let mut v = self.0;
-        for l in 0..8 {
-            v[l] += high.0[l];
+        for (v, high) in v.iter_mut().zip(&high.0) {
+            *v += high;
         }
         for half in [4, 2, 1] {
             for l in 0..half {

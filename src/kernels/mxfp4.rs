@@ -142,10 +142,11 @@ pub fn dequantise(isa: Isa, packed: &[u8], scales: &[u8], out: &mut [f32]) {
     match isa.0 {
         Kind::Portable => dequantised(Portable, packed, scales, out),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `Isa` holds these only where the processor reported AVX2.
         #[allow(unsafe_code)]
         Kind::Avx2 | Kind::Avx512 => {
-            dequantised(unsafe { Shuffles::assume() }, packed, scales, out)
+            // SAFETY: `Isa` holds these only where the processor reported AVX2.
+            let decode = unsafe { Shuffles::assume() };
+            dequantised(decode, packed, scales, out)
         }
     }
 }
