@@ -139,7 +139,7 @@ fn score<const Q: usize>(queries: [&[f32]; Q], block: &[f32], scores: &mut [[f32
         scores[r..r + ROWS].copy_from_slice(&dots);
         r += ROWS;
     }
-    for (r, scores) in scores.iter_mut().enumerate().take(rows).skip(r) {
+    for (r, scores) in scores[..rows].iter_mut().enumerate().skip(r) {
         [*scores] = dots(queries, [row(r)]);
     }
 }

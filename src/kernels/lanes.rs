@@ -65,7 +65,7 @@ impl Half {
     #[inline(always)]
     pub fn reduce_with(&self, high: &Self) -> f32 {
         let mut v = self.0;
-        for (v, high) in v.iter_mut().zip(high.0) {
+        for (v, high) in v.iter_mut().zip(&high.0) {
             *v += high;
         }
         for half in [4, 2, 1] {

@@ -26,8 +26,8 @@ const WIDE: usize = 8;
 pub const FUSED: usize = CHAINS;
 
 kernel! {
-    /// Adds `values`, few enough to stay near, times different factors up, `times` times over: [`FUSED`] multiply-adds a
-    /// pair of values and time.
+    /// Multiplies pairs of `values`, few enough to stay near, and adds them up `times` times over: [`FUSED`]
+    /// multiply-adds for each pair of values and each time.
     pub fn fuse_all(values: &[f32], times: usize) -> f32 = fuse_all_body;
 }
 

@@ -33,10 +33,10 @@ fn dots<const N: usize, const K: usize, R: Row<N>>(mut rows: [R; K], x: &[f32]) 
         *row = row.first(units);
     }
     let mut sums = [Lanes::ZERO; K];
-    for (u, unit) in full.iter().enumerate() {
+    for (u, x) in full.iter().enumerate() {
         for (sum, row) in sums.iter_mut().zip(&rows) {
             let w = row.unit(u);
-            for (w, x) in w.iter().zip(unit) {
+            for (w, x) in w.iter().zip(x) {
                 sum.fuse(w, &Lanes(*x));
             }
         }

@@ -145,8 +145,8 @@ pub fn dequantise(isa: Isa, packed: &[u8], scales: &[u8], out: &mut [f32]) {
         #[allow(unsafe_code)]
         Kind::Avx2 | Kind::Avx512 => {
             // SAFETY: `Isa` holds these only where the processor reported AVX2.
-            let shuffles = unsafe { Shuffles::assume() };
-            dequantised(shuffles, packed, scales, out)
+            let decode = unsafe { Shuffles::assume() };
+            dequantised(decode, packed, scales, out)
         }
     }
 }

@@ -34,6 +34,9 @@ pub struct Product<'a> {
 /// Weights of one task, counted as bf16: large enough that handing it out costs nothing, small enough that threads end
 /// together.
 const TASK_BYTES: usize = 128 << 10;
+/// Rows of one task where there are several tokens: inputs are fetched once for all of them, and the open lanes of their
+/// results still fit beside the inputs in the second-level cache.
+const TASK_ROWS: usize = 32;
 
 impl Compute {
     /// A pool of `threads` of its own.
@@ -130,7 +133,10 @@ impl<'a> Product<'a> {
     fn cut(self, tasks: &mut Vec<Product<'a>>) {
         let Self { weights, x, y } = self;
         let (columns, tokens) = (x.columns(), x.count());
-        let rows = (TASK_BYTES / (2 * columns)).next_multiple_of(ROWS_TOGETHER);
+        let rows = match tokens {
+            1 => (TASK_BYTES / (2 * columns)).next_multiple_of(ROWS_TOGETHER),
+            _ => TASK_ROWS,
+        };
         let rows = rows.max(ROWS_TOGETHER);
         let mut row = 0;
         for y in y.chunks_mut(rows * tokens) {
@@ -152,12 +158,17 @@ pub(super) fn transpose(y: &mut Vec<f32>, tokens: usize) {
     }
     let rows = y.len() / tokens;
     let mut turned = vec![0.0; y.len()];
+    // As many tokens at a time as a cache line holds, so that each line is fetched once.
+    const LINE: usize = 16;
     turned
-        .par_chunks_mut(rows)
+        .par_chunks_mut(LINE * rows)
         .enumerate()
-        .for_each(|(t, row)| {
-            for (v, row) in row.iter_mut().zip(y.chunks_exact(tokens)) {
-                *v = row[t];
+        .for_each(|(block, turned)| {
+            let tokens_here = turned.len() / rows;
+            for (r, row) in y.chunks_exact(tokens).enumerate() {
+                for (t, v) in row[block * LINE..][..tokens_here].iter().enumerate() {
+                    turned[t * rows + r] = *v;
+                }
             }
         });
     *y = turned;
@@ -172,6 +183,13 @@ mod tests {
         let mut y = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         transpose(&mut y, 2);
         assert_eq!(y, [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]);
+        // More tokens than go together.
+        let (rows, tokens) = (3, 37);
+        let mut y: Vec<f32> = (0..rows * tokens).map(|i| i as f32).collect();
+        transpose(&mut y, tokens);
+        for (i, v) in y.iter().enumerate() {
+            assert_eq!(*v, (i % rows * tokens + i / rows) as f32);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The preset `auto`: budgets that suit a machine. Trunk first, then cache, within the share of memory that is safe.
 
 use super::machine::Machine;
-use super::plan::{Request, lay_out};
+use super::plan::{Request, lay_out, left_for_chunk};
 use super::preset::Budgets;
 use super::shape::Shape;
 
@@ -34,17 +34,21 @@ pub(super) fn budgets(shape: &Shape, request: &Request, machine: &Machine) -> Bu
     let least = lay_out(shape, request, many);
     let fixed = least.total() - least.parts.ring - least.parts.pinned - least.parts.experts;
 
-    let room = share(RESIDENT_PERCENT).saturating_sub(fixed);
+    let room = |percent| {
+        let room = share(percent).saturating_sub(fixed);
+        room - left_for_chunk(shape, room)
+    };
+    let resident = room(RESIDENT_PERCENT);
     let cache = request.cache.unwrap_or(two_layers.min(all_experts(shape)));
     if request.trunk.is_none_or(|trunk| trunk >= shape.walk())
-        && shape.walk().saturating_add(cache) <= room
+        && shape.walk().saturating_add(cache) <= resident
     {
         return Budgets {
             trunk: shape.walk(),
-            cache: request.cache.unwrap_or(room - shape.walk()),
+            cache: request.cache.unwrap_or(resident - shape.walk()),
         };
     }
-    let room = share(STREAMING_PERCENT).saturating_sub(fixed);
+    let room = room(STREAMING_PERCENT);
     // On a machine where two layers of experts would take most of it, the trunk still gets the larger part.
     let cache = request.cache.unwrap_or(two_layers.min(room / 4));
     Budgets {

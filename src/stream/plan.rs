@@ -254,7 +254,7 @@ fn trunk(shape: &Shape, request: &Request, budget: u64) -> (usize, Vec<bool>) {
 
 /// The longest chunk of a prompt: from there on reading weights costs little beside multiplying them, and the first
 /// token of an answer only comes later.
-const LONGEST_CHUNK: u64 = 528;
+const LONGEST_CHUNK: u64 = 384;
 /// Chunks grow in steps of this many tokens, those for which the kernels widen weights once.
 const CHUNK_STEP: u64 = 48;
 /// Of what is held of the weights, intermediate results of a chunk may take one part in so many.
@@ -270,6 +270,13 @@ fn chunk(shape: &Shape, request: &Request, held: u64, expert_slots: u64) -> u64 
     let token = shape.activations.pass(1, shape.top_k, computing).max(1);
     let tokens = held / CHUNK_SHARE / token / CHUNK_STEP * CHUNK_STEP;
     tokens.min(LONGEST_CHUNK).max(shape.chunk)
+}
+
+/// What is to be left of `room` so that the chunk that it will allow has its memory too, beyond the smallest one's.
+pub(super) fn left_for_chunk(shape: &Shape, room: u64) -> u64 {
+    let most = LONGEST_CHUNK.saturating_sub(shape.chunk);
+    let longest = shape.activations.pass(most, shape.top_k, shape.top_k);
+    longest.min(room / CHUNK_SHARE)
 }
 
 /// Intermediate results: of a prompt's chunk, or of as many tokens as there are positions.
