@@ -90,8 +90,8 @@ fn heard(words: &Words, thinking: Thinking, ids: &[u32]) -> Message {
     let (mut think, mut response) = (String::new(), String::new());
     for event in events {
         match event {
-            Event::Text(Channel::Think, text) => think += &text,
-            Event::Text(_, text) => response += &text,
+            Event::Text(Channel::Think, text) => think += &text.replace('\0', "\u{fffd}"),
+            Event::Text(_, text) => response += &text.replace('\0', "\u{fffd}"),
             _ => {}
         }
     }

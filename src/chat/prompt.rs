@@ -112,12 +112,17 @@ fn hear(words: &Words, spoken: Spoken) -> Option<Heard> {
     Some(heard)
 }
 
+/// A model's text as it is kept and told: a NUL, which no history can hold, is shown like a byte that is no character.
+pub(super) fn writable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
 impl Heard {
     fn note(&mut self, events: Vec<Event>) -> Option<()> {
         for event in events {
             match event {
-                Event::Text(Channel::Think, text) => self.think.push_str(&text),
-                Event::Text(Channel::Response, text) => self.response.push_str(&text),
+                Event::Text(Channel::Think, text) => self.think += &writable(&text),
+                Event::Text(Channel::Response, text) => self.response += &writable(&text),
                 // No message holds it.
                 Event::Text(Channel::Tools, _) => return None,
                 Event::Opened(_) | Event::Closed(_) | Event::Ended(_) => {}

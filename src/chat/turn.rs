@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fed::Fed;
 use super::generate::{self, Choosing, Halt, Watch};
+use super::prompt::writable;
 use super::{Error, Words};
 use crate::model::{Logits, Network};
 use crate::text::{Channel, CompletionParser, Ending, Event, Thinking};
@@ -266,9 +267,9 @@ impl<'a> Speech<'a> {
     fn keep(&mut self, events: &[Event]) {
         for event in events {
             match event {
-                Event::Text(Channel::Think, text) => self.think.push_str(text),
+                Event::Text(Channel::Think, text) => self.think += &writable(text),
                 // Nothing here calls tools: what the model writes there is shown where its answer is.
-                Event::Text(_, text) => self.response.push_str(text),
+                Event::Text(_, text) => self.response += &writable(text),
                 _ => {}
             }
         }
@@ -280,7 +281,7 @@ impl<'a> Speech<'a> {
         let mut told = false;
         for event in events {
             if let Event::Text(channel, text) = event {
-                self.observer.delta(Some(*channel), text);
+                self.observer.delta(Some(*channel), &writable(text));
                 told = true;
             }
         }

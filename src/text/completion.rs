@@ -308,11 +308,7 @@ fn spelled(tag: &Tag) -> String {
     marker.name().to_owned() + &String::from_utf8_lossy(&tag.name)
 }
 
-/// Tells text. A NUL, which no history can hold, is shown like a byte that is no character.
-fn say(channel: Channel, mut text: String, events: &mut Vec<Event>) {
-    if text.contains('\0') {
-        text = text.replace('\0', "\u{fffd}");
-    }
+fn say(channel: Channel, text: String, events: &mut Vec<Event>) {
     if !text.is_empty() {
         events.push(Event::Text(channel, text));
     }
