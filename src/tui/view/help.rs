@@ -6,7 +6,7 @@ use super::super::theme::Role;
 use super::super::wrap::Rows;
 
 /// Columns of a name, where what it does stands beside it.
-const NAME: usize = 26;
+const NAME: usize = 28;
 
 /// A name and what it does: beside each other, or below each other where there is no room. What is too long goes on in the
 /// next row.
