@@ -1,41 +1,18 @@
 //! Whole conversations with the demo model over the engine's channels: what is asked, what is told, what is on disk.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::Path;
-use std::sync::OnceLock;
+mod demo;
+
 use std::time::Duration;
 
-use clap::Parser;
 use k3::chat::Change;
-use k3::checkpoint::demo;
-use k3::cli::model::ChatArgs;
 use k3::engine::{self, Activity, Command, Ended, Event, Handle, TurnFacts};
 use k3::stream::Preset;
 use k3::text::{Channel, Effort, Message, Role, history};
 
-/// The demo model, unpacked once for all tests here.
-fn demo_model() -> &'static Path {
-    static FOLDER: OnceLock<(tempfile::TempDir, std::path::PathBuf)> = OnceLock::new();
-    let (_, folder) = FOLDER.get_or_init(|| {
-        let cache = tempfile::tempdir().unwrap();
-        let folder = demo::unpack(cache.path()).unwrap();
-        (cache, folder)
-    });
-    folder
-}
-
-#[derive(Parser)]
-struct Line {
-    #[command(flatten)]
-    chat: ChatArgs,
-}
-
 fn start(arguments: &[&str]) -> Handle {
-    let model = demo_model().to_str().unwrap();
-    // Nothing is left in the data folder of whoever runs the tests; flags that come later win.
-    let common = ["test", model, "--states-gb", "0"];
-    let line = Line::parse_from(common.iter().chain(arguments));
-    let plan = line.chat.check().unwrap();
+    // Nothing is left in the data folder of whoever runs the tests.
+    let plan = demo::chat(&[&["--states-gb", "0"], arguments].concat());
     engine::start(move || plan.open()).unwrap()
 }
 

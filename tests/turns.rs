@@ -2,39 +2,18 @@
 //! happens on the way, the tokens are those of an undisturbed conversation, and nothing is read twice.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+mod demo;
 
-use clap::Parser;
+use std::path::{Path, PathBuf};
+
 use k3::chat::{Ended, Observer, Session, TurnFacts};
-use k3::checkpoint::demo;
-use k3::cli::model::ChatArgs;
 use k3::model::Network;
 use k3::text::{Channel, Effort, Message};
 
-/// The demo model, unpacked once for all tests here.
-fn demo_model() -> &'static Path {
-    static FOLDER: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
-    let (_, folder) = FOLDER.get_or_init(|| {
-        let cache = tempfile::tempdir().unwrap();
-        let folder = demo::unpack(cache.path()).unwrap();
-        (cache, folder)
-    });
-    folder
-}
-
-#[derive(Parser)]
-struct Line {
-    #[command(flatten)]
-    chat: ChatArgs,
-}
-
 /// A conversation with the demo model. Less thinking makes shorter turns.
 fn open(arguments: &[&str]) -> Session {
-    let model = demo_model().to_str().unwrap();
-    let common = ["test", model, "--thinking-effort", "low", "--threads", "1"];
-    let line = Line::parse_from(common.iter().chain(arguments));
-    line.chat.check().unwrap().open().unwrap().1
+    let common = ["--thinking-effort", "low", "--threads", "1"];
+    demo::chat(&[&common, arguments].concat()).open().unwrap().1
 }
 
 /// What is heard of a turn, and when it is stopped.
@@ -175,7 +154,7 @@ fn recomputed(prompt: &[u32], count: usize) -> Vec<u32> {
     let run = assert_cmd::Command::cargo_bin("k3")
         .unwrap()
         .arg("run")
-        .arg(demo_model())
+        .arg(demo::demo_model())
         .args(["--recompute", "--ids", &ids.join(","), "--out", "-"])
         .args(["--gen", &count.to_string()])
         .output()
