@@ -447,3 +447,62 @@ fn what_a_change_of_the_prompts_start_costs_is_known_before() {
     assert_eq!(session.unread(), before);
     assert!(session.seconds_to_read().is_some_and(|s| s > 0.0));
 }
+
+#[test]
+fn a_drive_that_takes_nothing_more_stops_no_conversation() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("on");
+    std::fs::create_dir(&inside).unwrap();
+    let history = inside.join("chat.jsonl");
+    let flags = ["--history", history.to_str().unwrap(), "--states-gb", "0"];
+    let mut session = open(&flags);
+    let mut undisturbed = open(&[]);
+    let said = |session: &mut Session, text: &str| {
+        let mut listener = Listener::default();
+        session.say(text).map(|()| {
+            let (facts, saved) = session.answer(&mut listener);
+            (
+                facts.ended,
+                saved.map_err(|e| e.to_string()),
+                listener.warned,
+            )
+        })
+    };
+    // No journal can be made: that is said once, and the turn is made and saved without.
+    let journal = inside.join("chat.jsonl.journal");
+    std::fs::create_dir(&journal).unwrap();
+    let (ended, saved, warned) = said(&mut session, QUESTIONS[0]).unwrap();
+    assert_eq!((ended, saved), (Ended::Finished, Ok(())));
+    assert!(
+        warned.len() == 1 && warned[0].contains("journal"),
+        "{warned:?}"
+    );
+    talk(&mut undisturbed, QUESTIONS[0]);
+    assert_eq!(ids(&session), ids(&undisturbed));
+    std::fs::remove_dir(&journal).unwrap();
+    let whole = std::fs::read(&history).unwrap();
+
+    // The folder is gone in the middle of a turn: the answer stays in memory, what was saved elsewhere is intact.
+    session.say(QUESTIONS[1]).unwrap();
+    let away = folder.path().join("away");
+    std::fs::rename(&inside, &away).unwrap();
+    let mut listener = Listener::default();
+    let (facts, saved) = session.answer(&mut listener);
+    assert_eq!(facts.ended, Ended::Finished);
+    assert!(saved.unwrap_err().to_string().contains("chat.jsonl"));
+    assert!(!listener.warned.is_empty());
+    assert!(
+        std::fs::read(away.join("chat.jsonl"))
+            .unwrap()
+            .starts_with(&whole)
+    );
+    // A message that cannot be saved is not sent, and nothing is lost once the folder is back.
+    assert!(said(&mut session, QUESTIONS[2]).is_err());
+    std::fs::rename(&away, &inside).unwrap();
+    talk(&mut session, QUESTIONS[2]);
+    talk(&mut undisturbed, QUESTIONS[1]);
+    talk(&mut undisturbed, QUESTIONS[2]);
+    assert_eq!(ids(&session), ids(&undisturbed));
+    let saved = k3::text::history::read(&history).unwrap();
+    assert_eq!(saved, session.messages());
+}
