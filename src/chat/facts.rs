@@ -63,11 +63,6 @@ impl Answer {
         }
     }
 
-    /// The ids, if they are of this model's vocabulary.
-    pub fn ids_for(&self, model: &str) -> Option<&[u32]> {
-        (self.model == model).then_some(&self.ids)
-    }
-
     /// Of an answer that was gone on with: what was before and what came after, as one.
     pub(super) fn after(self, before: &Self) -> Self {
         Self {
@@ -207,8 +202,6 @@ mod tests {
         let json = r#"{"model":"m","ids":[5,163585],"thinking":"low","sampling":{"draw":{"temperature":0.7,"top_p":0.95,"top_k":null,"seed":18446744073709551615}},"think_tokens":1,"response_tokens":2,"seconds_prefill":0.1,"seconds_decode":2.5,"retained":null,"drops":0,"ended":{"malformed":"why"}}"#;
         assert_eq!(serde_json::to_string(&answer).unwrap(), json);
         assert_eq!(serde_json::from_str::<Answer>(json).unwrap(), answer);
-        assert_eq!(answer.ids_for("m"), Some(&[5, 163_585][..]));
-        assert_eq!(answer.ids_for("n"), None);
         let greedy = json.replace(
             r#"{"draw":{"temperature":0.7,"top_p":0.95,"top_k":null,"seed":18446744073709551615}}"#,
             "\"greedy\"",

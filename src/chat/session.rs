@@ -510,8 +510,10 @@ impl Session {
             Ok((state, ids)) => {
                 let seen = ids[..state.positions()].to_vec();
                 self.notes.push(format!(
-                    "{} positions come from a saved state and are not read again",
-                    seen.len()
+                    "{} positions come from a saved state and are not read again (saved states take {:.2} of {:.2} GB)",
+                    seen.len(),
+                    states.size() as f64 / 1e9,
+                    states.cap() as f64 / 1e9
                 ));
                 self.fed.replace(state, seen);
             }
