@@ -575,10 +575,7 @@ impl Session {
 
     /// The ids that the model answers to, or goes on behind.
     pub fn prompt(&self) -> Vec<u32> {
-        self.prompt_with(self.thinking())
-    }
-
-    fn prompt_with(&self, thinking: Thinking) -> Vec<u32> {
+        let thinking = self.thinking();
         let begun = self.open_answer();
         let complete = self.messages().len() - usize::from(begun.is_some());
         let spoken = self.facts().iter().map(|facts| {

@@ -9,6 +9,7 @@ use tempfile::NamedTempFile;
 
 use super::head::Head;
 use super::{ModelKey, PORTION, StateFileError};
+use crate::checkpoint::atomic::folder;
 use crate::model::State;
 
 /// How files begin that are still being written.
@@ -76,13 +77,6 @@ fn temporary(path: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(UNFINISHED)
         .tempfile_in(folder(path))
-}
-
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
 }
 
 /// A rename is on disk only once the folder is.
