@@ -516,9 +516,18 @@ fn the_parts_of_a_plan_are_changed_and_presets_are_offered() {
     let Event::Offers(offers) = ask(&engine, Command::Offers) else {
         panic!("no offers");
     };
-    assert_eq!(offers.len(), Preset::ALL.len());
-    let ultra = offers.iter().find(|offer| offer.preset == Preset::Ultra);
-    assert_eq!(ultra.unwrap().plan.as_ref().unwrap().0, small);
+    let presets = offers.presets();
+    assert_eq!(presets.len(), Preset::ALL.len());
+    let ultra = presets.iter().find(|offer| offer.0 == Preset::Ultra);
+    assert_eq!(ultra.unwrap().1.as_ref().unwrap().total(), small);
+    assert_eq!(offers.in_force().unwrap().total(), both);
+    assert!(offers.recent.is_empty() && offers.retained().is_empty());
+    let parts = Change::Parts {
+        trunk: 0,
+        cache: 0,
+        ring: 4,
+    };
+    assert_eq!(planned(ask(&engine, Command::Budget(parts))), small);
     // The same while an answer is made.
     say(&engine, "hello");
     engine.commands.send(Command::Offers).unwrap();
@@ -536,6 +545,20 @@ fn the_parts_of_a_plan_are_changed_and_presets_are_offered() {
         }
     }
     assert!(offered && changed);
+    // What was chosen for the tokens of the answer tells what other caches would have retained.
+    let Event::Offers(offers) = ask(&engine, Command::Offers) else {
+        panic!("no offers");
+    };
+    let told = engine.telemetry.read();
+    let layers = told.layers.iter().filter(|layer| layer.requested > 0);
+    let layer = offers.shape.top_k as usize;
+    assert_eq!(offers.recent[0].len(), layers.count() * layer);
+    let retained = offers.retained();
+    let shares = retained.windows(2);
+    assert!(shares.clone().count() > 2 && shares.clone().all(|w| w[0].0 < w[1].0));
+    let (smallest, all) = (retained[0].1, retained[retained.len() - 1].1);
+    assert!(all > smallest && all <= 1.0, "{retained:?}");
+    assert_eq!(told.cache.map(|cache| cache.slots), Some(4));
     quit(&engine);
 }
 

@@ -38,6 +38,10 @@ const TASK_BYTES: usize = 128 << 10;
 /// results still fit beside the inputs in the second-level cache.
 const TASK_ROWS: usize = 32;
 
+/// How much lower: a thread of the screen that wakes up then has three times the share of one of these.
+#[cfg(target_os = "linux")]
+const COURTESY: i32 = 5;
+
 impl Compute {
     /// A pool of `threads` of its own.
     ///
@@ -58,6 +62,16 @@ impl Compute {
     /// Threads of the pool.
     pub fn threads(&self) -> usize {
         self.pool.current_num_threads()
+    }
+
+    /// Lowers the priority of its threads below that of the others of the process, where the system knows priorities of
+    /// threads.
+    pub fn give_way(&self) {
+        #[cfg(target_os = "linux")]
+        self.pool.broadcast(|_| {
+            // Where it is refused, things stay as they are: only keys are answered later.
+            let _ = rustix::process::setpriority_process(None, COURTESY);
+        });
     }
 
     /// Runs `work` inside the pool, so that its parallel loops use these threads.

@@ -1,194 +1,112 @@
-//! The telemetry at the side, where there is room for all of it: the main figures first, so that a lower screen loses
-//! details only.
-
-use std::time::Duration;
+//! The telemetry where there is room for all of it: the main figures always, details as far as they fit; or one part alone.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::super::super::figures::{UNKNOWN, brief, count, decimal, gigabytes};
-use super::super::super::glyph::width;
+use super::super::super::instruments::Widget;
 use super::super::super::layout::body;
-use super::super::super::state::State;
+use super::super::super::state::{Focus, State};
 use super::super::super::theme::Role;
 use super::super::put;
 use super::super::title::{self, Title};
-use super::{Figures, drops, of, strip};
-use crate::engine::Rates;
-use crate::engine::telemetry::{ExpertFigures, SlotState, Split, Waits};
+use super::Figures;
+use super::row::Row;
+use super::widgets::Dials;
+use crate::engine::Telemetry;
 
-/// A name at the left, its figure at the right.
-struct Line {
-    name: String,
-    value: String,
-    role: Role,
-}
-
-fn line(name: &str, value: String) -> Line {
-    Line {
-        name: name.to_owned(),
-        value,
-        role: Role::Plain,
-    }
-}
-
-fn gap() -> Line {
-    line("", String::new())
-}
+/// Which details come first where not all of them fit.
+const FIRST: [Widget; 8] = [
+    Widget::Clock,
+    Widget::Disk,
+    Widget::Ring,
+    Widget::Token,
+    Widget::Layers,
+    Widget::Memory,
+    Widget::Experts,
+    Widget::Sums,
+];
 
 /// Draws it.
-pub fn view(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
+pub fn view(state: &State, frame: &mut Frame, area: Rect, shown: &Telemetry, figures: &Figures) {
     for row in area.rows() {
         put(state, frame, row, "│", Role::Quiet);
     }
     let inner = Rect {
         x: area.x + 1,
-        width: area.width - 1,
+        width: area.width.saturating_sub(1),
         ..area
     };
+    let focus = state.focus == Focus::Telemetry;
+    let instruments = &state.instruments;
     let title = Title {
         name: "Telemetry",
-        ..Title::default()
+        focus,
+        about: if instruments.is_held() { "held" } else { "" },
+        badge: if focus { "f + - r Enter" } else { "" },
     };
     title::view(state, frame, inner, title);
-    let mut lines = main(state, figures);
-    lines.extend(last_token(state.telemetry.last_token));
-    lines.extend(waits(state.telemetry.waits));
-    lines.extend(slots(&state.telemetry.slots));
-    lines.extend(experts(state.telemetry.expert_figures));
-    lines.extend(bytes(state));
     let inner = body(inner);
-    let used = u16::try_from(lines.len()).unwrap_or(u16::MAX);
-    for (row, Line { name, value, role }) in inner.rows().zip(lines) {
-        put(state, frame, row, &format!(" {name}"), Role::Quiet);
-        let right = u16::try_from(width(&value)).unwrap_or(0);
-        let at = Rect {
-            x: row.right().saturating_sub(right + 1),
-            width: right,
-            ..row
-        };
-        put(state, frame, at, &value, role);
+    let dials = Dials {
+        state,
+        shown,
+        figures,
+        columns: usize::from(inner.width.saturating_sub(2)),
+    };
+    let height = usize::from(inner.height);
+    let (rows, marked) = match instruments.alone {
+        Some(top) => {
+            let rows = dials.alone(instruments.chosen, height);
+            let top = top.min(rows.len().saturating_sub(height));
+            (rows.into_iter().skip(top).collect(), Some(0))
+        }
+        None => all(&dials, height, instruments.chosen),
+    };
+    for (area, row) in inner.rows().zip(&rows) {
+        row.draw(state, frame, area);
     }
-    let used = used.min(inner.height);
-    let rest = Rect {
-        x: inner.x + 1,
-        y: inner.y + used,
-        width: inner.width.saturating_sub(2),
-        height: inner.height - used,
-    };
-    strip::view(state, frame, rest);
+    if let (true, Some(at)) = (focus, marked.and_then(|at| inner.rows().nth(at))) {
+        put(state, frame, at, "▸", Role::Focus);
+    }
 }
 
-/// What is looked at most.
-fn main(state: &State, figures: &Figures) -> Vec<Line> {
-    let telemetry = &state.telemetry;
-    let (used, planned) = telemetry.positions;
-    vec![
-        line("layer", figures.layer.clone()),
-        line("tokens a minute", decimal(telemetry.tokens_per_minute)),
-        gap(),
-        line("trunk GB/s", rates(telemetry.trunk)),
-        line("expert GB/s", rates(telemetry.experts)),
-        line("ring slots in flight", figures.ring.clone()),
-        line("experts retained", figures.retained.clone()),
-        Line {
-            role: drops(state),
-            ..line("expert drops", figures.drops.clone())
-        },
-        gap(),
-        line("memory GB", figures.memory.clone()),
-        line("positions", of((planned > 0).then_some((used, planned)))),
-    ]
-}
-
-fn rates(rates: Rates) -> String {
-    format!(
-        "1 s {:>5}  10 s {:>5}",
-        decimal(rates.second),
-        decimal(rates.ten)
-    )
-}
-
-/// Where the time of the last token went, and how much of it.
-fn last_token(split: Option<Split>) -> Vec<Line> {
-    let wall = split.map(|split| split.wall());
-    let part = |name, time: fn(&Split) -> Duration| {
-        let value = split.map(|split| {
-            let share = time(&split).as_secs_f64() / split.wall().as_secs_f64().max(1e-9);
-            format!("{} {:>3.0} %", brief(time(&split)), share * 100.0)
-        });
-        line(name, value.unwrap_or_else(|| UNKNOWN.to_owned()))
-    };
-    let name = match split.map(|split| split.positions) {
-        Some(2..) => "last token, with its prompt",
-        _ => "last token",
-    };
-    vec![
-        gap(),
-        line(name, known(wall)),
-        part("  waited for the trunk", |s| s.waited.trunk),
-        part("  waited for experts", |s| s.waited.experts),
-        part("  waited for embedding", |s| s.waited.embedding),
-        part("  computed", |s| s.computed),
-        part("  rest", |s| s.rest),
-    ]
-}
-
-fn waits(waits: Option<Waits>) -> Vec<Line> {
-    vec![
-        line("all waits for the trunk", known(waits.map(|w| w.trunk))),
-        line("all waits for experts", known(waits.map(|w| w.experts))),
-        line("all waits for embedding", known(waits.map(|w| w.embedding))),
-    ]
-}
-
-fn known(time: Option<Duration>) -> String {
-    time.map_or_else(|| UNKNOWN.to_owned(), brief)
-}
-
-/// A bar for every slot of the ring.
-fn slots(slots: &[SlotState]) -> Vec<Line> {
-    let bar = |filled: usize| "█".repeat(filled) + &"░".repeat(10 - filled);
-    let lines = slots.iter().enumerate().map(|(index, slot)| {
-        let (state, bar) = match slot {
-            SlotState::Empty => ("empty".to_owned(), bar(0)),
-            SlotState::Reading { percent } => (
-                format!("reading {percent:>3} %"),
-                bar(usize::from(*percent).min(100) / 10),
-            ),
-            SlotState::Ready => ("ready".to_owned(), bar(10)),
-            SlotState::Computing => ("computing".to_owned(), bar(10)),
+/// All parts, and the row where the chosen one begins.
+fn all(dials: &Dials<'_>, height: usize, chosen: Widget) -> (Vec<Row>, Option<usize>) {
+    let parts = Widget::ALL.map(|widget| (widget, dials.head(widget), dials.more(widget)));
+    let place = |widget: Widget| Widget::ALL.iter().position(|part| *part == widget);
+    let mut open = [false; 8];
+    for widget in FIRST {
+        let Some(at) = place(widget) else {
+            continue;
         };
-        line(&format!("slot {}  {state}", index + 1), bar)
-    });
-    std::iter::once(gap()).chain(lines).collect()
+        open[at] = true;
+        let rows = laid_out(&parts, &open).0.len();
+        open[at] = rows <= height && !parts[at].2.is_empty();
+    }
+    let (rows, begins) = laid_out(&parts, &open);
+    (rows, place(chosen).and_then(|at| begins[at]))
 }
 
-fn experts(figures: Option<ExpertFigures>) -> Vec<Line> {
-    let row = |name, pick: fn(ExpertFigures) -> (u64, u64)| {
-        let value = figures.map(pick).map(|(n, bytes)| {
-            let n = count(usize::try_from(n).unwrap_or(usize::MAX));
-            format!("{n}  {:>9} GB", gigabytes(Some(bytes)))
-        });
-        line(name, value.unwrap_or_else(|| UNKNOWN.to_owned()))
-    };
-    vec![
-        gap(),
-        row("experts asked", |f| f.requested),
-        row("  retained", |f| f.retained),
-        row("  read", |f| f.read),
-    ]
-}
-
-fn bytes(state: &State) -> Vec<Line> {
-    let telemetry = &state.telemetry;
-    let trunk = telemetry.trunk_bytes;
-    vec![
-        gap(),
-        line("trunk read GB", gigabytes(trunk.map(|t| t.read))),
-        line("trunk owed GB", gigabytes(trunk.map(|t| t.owed))),
-        line("trunk pinned GB", gigabytes(trunk.map(|t| t.pinned))),
-        line("memory peak GB", gigabytes(telemetry.peak_rss_bytes)),
-        line("memory planned GB", gigabytes(telemetry.planned_bytes)),
-    ]
+/// The parts one below the other, those that are open with their details and set apart; and where each begins.
+fn laid_out(
+    parts: &[(Widget, Vec<Row>, Vec<Row>); 8],
+    open: &[bool; 8],
+) -> (Vec<Row>, [Option<usize>; 8]) {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut begins = [None; 8];
+    let mut apart = false;
+    for (at, (_, head, more)) in parts.iter().enumerate() {
+        if head.is_empty() && !open[at] {
+            continue;
+        }
+        if !rows.is_empty() && (apart || open[at]) {
+            rows.push(Row::gap());
+        }
+        begins[at] = Some(rows.len());
+        rows.extend_from_slice(head);
+        if open[at] {
+            rows.extend_from_slice(more);
+        }
+        apart = open[at];
+    }
+    (rows, begins)
 }
