@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::offers::Offers;
 use crate::chat::{Change, Sampling};
 pub use crate::chat::{Ended, TurnFacts};
-use super::offers::Offers;
 use crate::stream::Preset;
 use crate::text::{Channel, Effort, Message};
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::window::Window;
-pub use crate::stream::{LayerFigures, SlotState, Split, Waits};
 use crate::model::Network;
+pub use crate::stream::{LayerFigures, SlotState, Split, Waits};
 use crate::stream::{Machine, Meters, Reading};
 
 /// What the engine is at.

@@ -203,12 +203,10 @@ impl Engine {
             },
             Command::Preset(preset) => return self.change_plan(Change::Preset(preset)),
             Command::Budget(change) => return self.change_plan(change),
-            Command::Offers => {
-                match Source::of(&self.session).offers(self.session.request()) {
-                    Ok(offers) => return self.tell(Event::Offers(offers)).map(Ok),
-                    Err(error) => Err(error),
-                }
-            }
+            Command::Offers => match Source::of(&self.session).offers(self.session.request()) {
+                Ok(offers) => return self.tell(Event::Offers(offers)).map(Ok),
+                Err(error) => Err(error),
+            },
             Command::Load(path) => return self.load(&path),
             Command::Effort(_) | Command::Think(_) => {
                 return self.set_thinking(&[command]).map(Ok);

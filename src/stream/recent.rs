@@ -75,9 +75,6 @@ mod tests {
             .map(|call| (call.layer, call.wanted.len()))
             .collect();
         assert_eq!(calls, [(1, 2), (2, 1)]);
-        assert_eq!(
-            (step[0].wanted[1].expert, step[0].wanted[1].rank),
-            (7, 1)
-        );
+        assert_eq!((step[0].wanted[1].expert, step[0].wanted[1].rank), (7, 1));
     }
 }

@@ -115,9 +115,8 @@ impl Instruments {
             };
         }
         if let (Some(now), Some(then)) = (shown.expert_figures, before.expert_figures) {
-            let less = |a: (u64, u64), b: (u64, u64)| {
-                (a.0.saturating_sub(b.0), a.1.saturating_sub(b.1))
-            };
+            let less =
+                |a: (u64, u64), b: (u64, u64)| (a.0.saturating_sub(b.0), a.1.saturating_sub(b.1));
             let left = ExpertFigures {
                 requested: less(now.requested, then.requested),
                 retained: less(now.retained, then.retained),
@@ -181,9 +180,13 @@ mod tests {
     #[test]
     fn what_is_held_stays_while_looks_are_still_kept() {
         let mut instruments = Instruments::default();
-        instruments.samples.take(Duration::from_secs(1), &telemetry(1));
+        instruments
+            .samples
+            .take(Duration::from_secs(1), &telemetry(1));
         instruments.hold(&telemetry(1));
-        instruments.samples.take(Duration::from_secs(2), &telemetry(2));
+        instruments
+            .samples
+            .take(Duration::from_secs(2), &telemetry(2));
         assert_eq!(instruments.shown(&telemetry(2)), telemetry(1));
         assert_eq!(instruments.until(), Duration::from_secs(1));
         instruments.hold(&telemetry(2));

@@ -7,6 +7,7 @@ mod conversation;
 mod draft;
 mod editor;
 mod effect;
+mod escape;
 mod event_loop;
 mod figures;
 mod files;
@@ -129,7 +130,8 @@ pub fn run(engine: Handle, options: Options) -> anyhow::Result<()> {
     state.ascii = options.ascii;
     state.response.set_raw(options.raw);
     let events = engine.events.clone();
-    let ended = event_loop::Loop::new(state, terminal, (messages, inputs), engine, keys, options).run();
+    let ended =
+        event_loop::Loop::new(state, terminal, (messages, inputs), engine, keys, options).run();
     let (outcome, summary) = ended.context("the terminal failed")?;
     if let Some(summary) = summary {
         // Whoever closed the terminal does not read it.

@@ -1,7 +1,7 @@
 //! What is open over everything else: help, figures, the list of conversations. Not what stands in it.
 
-use crate::chat::Kept;
 use super::tune::Tune;
+use crate::chat::Kept;
 
 /// What is open.
 #[derive(Clone, Debug, PartialEq)]

@@ -203,7 +203,9 @@ impl Samples {
     pub fn json_lines(&self) -> String {
         let lines = self.looks.iter().map(|look| {
             let fields = fields(look).into_iter();
-            let object: Map<String, Value> = fields.map(|(name, value)| (name.to_owned(), value)).collect();
+            let object: Map<String, Value> = fields
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect();
             format!("{}\n", Value::Object(object))
         });
         lines.collect()

@@ -190,10 +190,13 @@ impl Tune {
     /// Where a slider stands, and how far it goes: bytes, or slots.
     pub fn value(&self, slider: Slider) -> (u64, u64) {
         let (trunk, cache, ring) = self.asked;
-        let shape = &self.offers.shape;
+        let Offers { shape, machine, .. } = self.offers.as_ref();
+        // Nothing can take more than there is.
+        let memory = machine.available().map_or(u64::MAX, |most| most.0);
+        let experts = shape.experts * shape.expert_stride();
         match slider {
-            Slider::Trunk => (trunk, shape.walk()),
-            Slider::Cache => (cache, shape.experts * shape.expert_stride()),
+            Slider::Trunk => (trunk, shape.walk().min(memory).max(trunk)),
+            Slider::Cache => (cache, experts.min(memory).max(cache)),
             Slider::Ring => (ring as u64, RING_MOST as u64),
         }
     }

@@ -160,7 +160,9 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let mode = fs::metadata(beside(&history, SUFFIX)).unwrap().permissions();
+            let mode = fs::metadata(beside(&history, SUFFIX))
+                .unwrap()
+                .permissions();
             assert_eq!(mode.mode() & 0o777, 0o600);
         }
         let mut keeper = Keeper::start();

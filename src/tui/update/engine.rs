@@ -53,7 +53,12 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             show_anew(state, messages);
             say_open(state, open);
             state.hint = Some(format!("Going on from {}.", counted(count, "message")));
-            return state.history.clone().map(Effect::Recover).into_iter().collect();
+            return state
+                .history
+                .clone()
+                .map(Effect::Recover)
+                .into_iter()
+                .collect();
         }
         Event::TurnResumed { prompt_tokens } => resumed(state, prompt_tokens),
         Event::Paused => pause(state, true),

@@ -78,7 +78,11 @@ pub fn recovered(state: &mut State, unsent: Unsent) {
         state.queue.push_front(text);
     }
     let since = state.draft.text();
-    let gap = if since.is_empty() || unsent.draft.is_empty() { "" } else { "\n" };
+    let gap = if since.is_empty() || unsent.draft.is_empty() {
+        ""
+    } else {
+        "\n"
+    };
     state.draft = Draft::with(&format!("{}{gap}{since}", unsent.draft));
 }
 

@@ -1038,13 +1038,13 @@ fn the_telemetry_is_held_zoomed_shown_alone_and_set_back_by_keys() {
     // One thing at a time: the part, then the answer.
     assert_eq!(press(&mut state, KeyCode::Esc, none), []);
     assert_eq!(state.instruments.alone, None);
-    assert_eq!(
-        press(&mut state, KeyCode::Esc, none),
-        sent(Command::Cancel)
-    );
+    assert_eq!(press(&mut state, KeyCode::Esc, none), sent(Command::Cancel));
     // Any other letter is for the message.
     press(&mut state, KeyCode::Char('x'), none);
-    assert_eq!((state.focus, state.draft.text().as_str()), (Focus::Message, "x"));
+    assert_eq!(
+        (state.focus, state.draft.text().as_str()),
+        (Focus::Message, "x")
+    );
     // A pane that is gone has no keys.
     state.draft.clear();
     for _ in 0..3 {
@@ -1111,7 +1111,12 @@ fn what_was_not_sent_comes_back_and_waits() {
     assert_eq!(update(&mut state, Message::Recovered(unsent)), []);
     assert_eq!(state.draft.text(), "before\nsince");
     assert_eq!(state.queue, ["one", "two"]);
-    assert!(state.hint.as_ref().is_some_and(|hint| hint.contains("2 messages")));
+    assert!(
+        state
+            .hint
+            .as_ref()
+            .is_some_and(|hint| hint.contains("2 messages"))
+    );
     assert_eq!(state.phase, Phase::Idle, "nothing is sent by itself");
     state.hint = None;
     update(&mut state, Message::Recovered(Unsent::default()));

@@ -127,7 +127,10 @@ fn made(costs: &Costs<'_>, made: &Planned) -> String {
                 share(retained)
             )
         }
-        Err(why) => format!("  = not to be had: {why}"),
+        Err(why) => {
+            let short = why.split(" (").next().unwrap_or(why);
+            format!("  = not to be had: {short}")
+        }
     }
 }
 
@@ -152,18 +155,27 @@ fn said(state: &State, costs: &Costs<'_>) -> Vec<(String, Role)> {
         false => "By the rates of the last seconds and the experts retained until now.".to_owned(),
     })];
     let quartiles = state.measured.last().and_then(|now| now.quartiles());
-    let about = tune.made.as_ref().ok().and_then(|plan| costs.seconds_of(plan));
+    let about = tune
+        .made
+        .as_ref()
+        .ok()
+        .and_then(|plan| costs.seconds_of(plan));
     if let (Some([low, _, high]), Some(about), false) = (quartiles, about, tune.made == tune.now) {
         let within = low.as_secs_f64() <= about && about <= high.as_secs_f64();
         if within {
             lines.push((
-                "  That is within the noise of the plan in force: no gain to be expected.".to_owned(),
+                "  That is within the noise of the plan in force: no gain to be expected."
+                    .to_owned(),
                 Role::Strong,
             ));
         }
     }
     // The same sum for the plan in force, beside what it takes: how far to trust it.
-    let now = tune.now.as_ref().ok().and_then(|plan| costs.seconds_of(plan));
+    let now = tune
+        .now
+        .as_ref()
+        .ok()
+        .and_then(|plan| costs.seconds_of(plan));
     if let (Some(now), Some([_, middle, _])) = (now, quartiles) {
         lines.push(quiet(format!(
             "For the plan in force that gives {}, measured {}.",
@@ -177,16 +189,12 @@ fn said(state: &State, costs: &Costs<'_>) -> Vec<(String, Role)> {
 /// The middle of the times of each plan, with the quarter and three quarters; and what can be said about them.
 fn measured(state: &State) -> Vec<(String, Role)> {
     let head = "  measured                    tokens  a token  half within";
-    let mut lines = vec![
-        (String::new(), Role::Plain),
-        (head.to_owned(), Role::Quiet),
-    ];
+    let mut lines = vec![(String::new(), Role::Plain), (head.to_owned(), Role::Quiet)];
     for measured in &state.measured {
         let (middle, half) = match measured.quartiles() {
-            Some([low, middle, high]) => (
-                brief(middle),
-                format!("{} to {}", brief(low), brief(high)),
-            ),
+            Some([low, middle, high]) => {
+                (brief(middle), format!("{} to {}", brief(low), brief(high)))
+            }
             None => (UNKNOWN.to_owned(), "too few to say".to_owned()),
         };
         let (plan, tokens) = (&measured.plan, measured.tokens());

@@ -102,7 +102,9 @@ mod tests {
         let values = [Some(1.0), Some(0.25), None, Some(0.0)];
         let text = |ink| {
             let rows = tall(&values, 1.0, ink, 2);
-            rows.into_iter().map(|row| format!("{row:?}")).collect::<Vec<_>>()
+            rows.into_iter()
+                .map(|row| format!("{row:?}"))
+                .collect::<Vec<_>>()
         };
         let blocks = text(Ink::Blocks);
         assert!(blocks[0].contains("\"█   \""), "{blocks:?}");
@@ -114,12 +116,20 @@ mod tests {
     #[test]
     fn parts_fill_the_bar() {
         let row = parts(
-            &[(1.0, 'T', Role::Plain), (0.001, 'E', Role::Plain), (3.0, 'C', Role::Plain)],
+            &[
+                (1.0, 'T', Role::Plain),
+                (0.001, 'E', Role::Plain),
+                (3.0, 'C', Role::Plain),
+            ],
             8,
         );
-        let want = [("TT", 0), ("", 0), ("CCCCCC", 0)].map(|(text, _)| Piece::new(text, Role::Plain));
+        let want =
+            [("TT", 0), ("", 0), ("CCCCCC", 0)].map(|(text, _)| Piece::new(text, Role::Plain));
         assert_eq!(row, Row::pieces(want.into()));
         assert_eq!(filled(0.5, 4), "██░░");
-        assert_eq!(parts(&[(0.0, 'T', Role::Plain)], 8), parts(&[(0.0, 'T', Role::Plain)], 0));
+        assert_eq!(
+            parts(&[(0.0, 'T', Role::Plain)], 8),
+            parts(&[(0.0, 'T', Role::Plain)], 0)
+        );
     }
 }

@@ -38,75 +38,120 @@ pub fn view(state: &State, frame: &mut Frame, area: Rect, shown: &Telemetry, fig
     };
     let focus = state.focus == Focus::Telemetry;
     let instruments = &state.instruments;
+    let held = if instruments.is_held() { ", held" } else { "" };
+    let about = format!("{}{held}", instruments.span.name());
     let title = Title {
         name: "Telemetry",
         focus,
-        about: if instruments.is_held() { "held" } else { "" },
+        about: &about,
         badge: if focus { "f + - r Enter" } else { "" },
     };
     title::view(state, frame, inner, title);
     let inner = body(inner);
+    let two = inner.width >= TWO && instruments.alone.is_none();
+    let columns = match two {
+        true => inner.width / 2,
+        false => inner.width,
+    };
     let dials = Dials {
         state,
         shown,
         figures,
-        columns: usize::from(inner.width.saturating_sub(2)),
+        columns: usize::from(columns.saturating_sub(2)),
     };
     let height = usize::from(inner.height);
-    let (rows, marked) = match instruments.alone {
-        Some(top) => {
-            let rows = dials.alone(instruments.chosen, height);
-            let top = top.min(rows.len().saturating_sub(height));
-            (rows.into_iter().skip(top).collect(), Some(0))
-        }
-        None => all(&dials, height, instruments.chosen),
+    let left = Rect {
+        width: columns,
+        ..inner
     };
-    for (area, row) in inner.rows().zip(&rows) {
-        row.draw(state, frame, area);
-    }
-    if let (true, Some(at)) = (focus, marked.and_then(|at| inner.rows().nth(at))) {
-        put(state, frame, at, "▸", Role::Focus);
+    let right = Rect {
+        x: inner.x + columns,
+        width: inner.width - columns,
+        ..inner
+    };
+    let chosen = instruments.chosen;
+    let parts = match instruments.alone {
+        Some(top) => {
+            let rows = dials.alone(chosen, height);
+            let top = top.min(rows.len().saturating_sub(height));
+            vec![(inner, (rows.into_iter().skip(top).collect(), Some(0)))]
+        }
+        None if two => vec![
+            (left, fitted(&dials, height, chosen, &Widget::ALL[..HALF])),
+            (right, fitted(&dials, height, chosen, &Widget::ALL[HALF..])),
+        ],
+        None => vec![(inner, fitted(&dials, height, chosen, &Widget::ALL))],
+    };
+    for (area, (rows, marked)) in parts {
+        for (area, row) in area.rows().zip(&rows) {
+            row.draw(state, frame, area);
+        }
+        if let (true, Some(at)) = (focus, marked.and_then(|at| area.rows().nth(at))) {
+            put(state, frame, at, "▸", Role::Focus);
+        }
     }
 }
 
-/// All parts, and the row where the chosen one begins.
-fn all(dials: &Dials<'_>, height: usize, chosen: Widget) -> (Vec<Row>, Option<usize>) {
-    let parts = Widget::ALL.map(|widget| (widget, dials.head(widget), dials.more(widget)));
-    let place = |widget: Widget| Widget::ALL.iter().position(|part| *part == widget);
-    let mut open = [false; 8];
+/// From this width on parts stand in two columns.
+const TWO: u16 = 76;
+
+/// Parts in the left one.
+const HALF: usize = 4;
+
+/// These parts as far as there is room, and the row where the chosen one begins.
+fn fitted(
+    dials: &Dials<'_>,
+    height: usize,
+    chosen: Widget,
+    widgets: &[Widget],
+) -> (Vec<Row>, Option<usize>) {
+    let mut parts: Vec<Part> = widgets
+        .iter()
+        .map(|&widget| Part {
+            widget,
+            head: dials.head(widget),
+            whole: dials.whole(widget),
+            open: false,
+        })
+        .collect();
     for widget in FIRST {
-        let Some(at) = place(widget) else {
+        let Some(at) = parts.iter().position(|part| part.widget == widget) else {
             continue;
         };
-        open[at] = true;
-        let rows = laid_out(&parts, &open).0.len();
-        open[at] = rows <= height && !parts[at].2.is_empty();
+        parts[at].open = parts[at].whole.len() > parts[at].head.len();
+        if laid_out(&parts, chosen).0.len() > height {
+            parts[at].open = false;
+        }
     }
-    let (rows, begins) = laid_out(&parts, &open);
-    (rows, place(chosen).and_then(|at| begins[at]))
+    laid_out(&parts, chosen)
 }
 
-/// The parts one below the other, those that are open with their details and set apart; and where each begins.
-fn laid_out(
-    parts: &[(Widget, Vec<Row>, Vec<Row>); 8],
-    open: &[bool; 8],
-) -> (Vec<Row>, [Option<usize>; 8]) {
+/// A part, and whether there is room for all of it.
+struct Part {
+    widget: Widget,
+    head: Vec<Row>,
+    whole: Vec<Row>,
+    open: bool,
+}
+
+/// The parts one below the other, by their heads, or wholly and set apart where they are open; and where the chosen one
+/// begins.
+fn laid_out(parts: &[Part], chosen: Widget) -> (Vec<Row>, Option<usize>) {
     let mut rows: Vec<Row> = Vec::new();
-    let mut begins = [None; 8];
-    let mut apart = false;
-    for (at, (_, head, more)) in parts.iter().enumerate() {
-        if head.is_empty() && !open[at] {
+    let (mut begins, mut apart) = (None, false);
+    for part in parts {
+        let shown = if part.open { &part.whole } else { &part.head };
+        if shown.is_empty() {
             continue;
         }
-        if !rows.is_empty() && (apart || open[at]) {
+        if !rows.is_empty() && (apart || part.open) {
             rows.push(Row::gap());
         }
-        begins[at] = Some(rows.len());
-        rows.extend_from_slice(head);
-        if open[at] {
-            rows.extend_from_slice(more);
+        if part.widget == chosen {
+            begins = Some(rows.len());
         }
-        apart = open[at];
+        rows.extend_from_slice(shown);
+        apart = part.open;
     }
     (rows, begins)
 }

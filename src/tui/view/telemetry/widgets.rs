@@ -54,16 +54,23 @@ impl Dials<'_> {
         }
     }
 
-    /// What is shown of it where there is room.
-    pub fn more(&self, widget: Widget) -> Vec<Row> {
+    /// All of it, for where there is room.
+    pub fn whole(&self, widget: Widget) -> Vec<Row> {
+        match widget {
+            Widget::Disk => self.disk(1),
+            _ => [self.head(widget), self.more(widget)].concat(),
+        }
+    }
+
+    /// What stands below the head.
+    fn more(&self, widget: Widget) -> Vec<Row> {
         let shown = self.shown;
         match widget {
+            Widget::Disk => Vec::new(),
             Widget::Clock => self.clock(),
-            Widget::Disk => self.disk(),
             Widget::Ring => slots(&shown.slots),
             Widget::Experts => self.experts(),
             Widget::Memory => vec![
-                Row::figure("  planned peak GB", gigabytes(shown.planned_bytes)),
                 Row::figure("  peak so far GB", gigabytes(shown.peak_rss_bytes)),
                 Row::figure("  still free GB", gigabytes(shown.free_bytes)),
             ],
@@ -77,20 +84,9 @@ impl Dials<'_> {
     pub fn alone(&self, widget: Widget, height: usize) -> Vec<Row> {
         match widget {
             Widget::Layers => strip::table(&self.shown.layers),
-            Widget::Disk => {
-                let most = self.most();
-                // Of each flow its figures and a gap; below both the scale.
-                let tall = (height.saturating_sub(5) / 2).clamp(1, 16);
-                let mut rows = Vec::new();
-                for (flow, head) in [Flow::Trunk, Flow::Experts].into_iter().zip(self.head(widget)) {
-                    rows.push(head);
-                    rows.extend(chart::tall(&self.rates(flow), most, self.ink(), tall));
-                    rows.push(Row::gap());
-                }
-                rows.push(self.scale());
-                rows
-            }
-            _ => [self.head(widget), self.more(widget)].concat(),
+            // Of each flow its figures, below both the scale.
+            Widget::Disk => self.disk((height.saturating_sub(3) / 2).clamp(1, 16)),
+            _ => self.whole(widget),
         }
     }
 
@@ -102,21 +98,28 @@ impl Dials<'_> {
 
     /// What the top of a chart stands for.
     fn most(&self) -> f64 {
-        let all = [Flow::Trunk, Flow::Experts].map(|flow| self.rates(flow)).concat();
+        let all = [Flow::Trunk, Flow::Experts]
+            .map(|flow| self.rates(flow))
+            .concat();
         let most = self.state.instruments.samples.most();
         all.into_iter().flatten().chain(most).fold(0.0, f64::max)
     }
 
-    fn disk(&self) -> Vec<Row> {
-        let most = self.most();
-        let chart = |flow| {
+    /// Of each flow its figures and a chart of so many rows, then both together.
+    fn disk(&self, tall: usize) -> Vec<Row> {
+        let (most, ink) = (self.most(), self.ink());
+        let mut rows = Vec::new();
+        let heads = self.head(Widget::Disk);
+        for (flow, head) in [Flow::Trunk, Flow::Experts].into_iter().zip(heads) {
             let rates = self.rates(flow);
-            match rates.iter().any(Option::is_some) {
-                true => chart::line(&rates, most, self.ink()),
-                false => Row::text(chart::GAP.to_string().repeat(self.columns), Role::Quiet),
+            rows.push(head);
+            match tall {
+                1 => rows.push(chart::line(&rates, most, ink)),
+                _ => rows.extend(chart::tall(&rates, most, ink, tall)),
             }
-        };
-        vec![chart(Flow::Trunk), chart(Flow::Experts), self.scale()]
+        }
+        rows.push(self.scale());
+        rows
     }
 
     /// How much of what the disk can is asked of it.
@@ -126,7 +129,6 @@ impl Dials<'_> {
             (None, None) => None,
             _ => Some(trunk.unwrap_or(0.0) + experts.unwrap_or(0.0)),
         };
-        let span = self.state.instruments.span.name();
         let value = match (now, self.state.instruments.samples.most()) {
             (Some(now), Some(most)) if most > 0.0 => format!(
                 "{} of {}, {:.0} %",
@@ -136,7 +138,7 @@ impl Dials<'_> {
             ),
             (_, most) => decimal(most),
         };
-        Row::figure(&format!("{span}: both, of most seen"), value)
+        Row::figure("both, of most seen", value)
     }
 
     /// Where the token in the making is, and when it will be through.
@@ -153,10 +155,8 @@ impl Dials<'_> {
         let measured = self.state.measured.last();
         let quartiles = measured.and_then(|measured| measured.quartiles());
         let expected = match quartiles {
-            Some([low, middle, high]) => {
-                format!("{}, half {} to {}", brief(middle), brief(low), brief(high))
-            }
-            None => format!("{UNKNOWN} (after 5 tokens)"),
+            Some(times) => spread(times),
+            None => UNKNOWN.to_owned(),
         };
         let each = quartiles.map(|[_, middle, _]| middle.as_secs_f64());
         let left = match (shown.left, each) {
@@ -174,7 +174,12 @@ impl Dials<'_> {
     }
 
     fn memory(&self) -> Vec<Row> {
-        let mut rows = vec![Row::figure("memory GB", &self.figures.memory)];
+        let resident = gigabytes(self.shown.rss_bytes);
+        let memory = match self.shown.planned_bytes {
+            Some(planned) => format!("{resident} of {} planned", gigabytes(Some(planned))),
+            None => resident,
+        };
+        let mut rows = vec![Row::figure("memory GB", memory)];
         if let Some(swapped) = self.shown.swapped_bytes.filter(|bytes| *bytes > 0) {
             let value = format!("{} !!", gigabytes(Some(swapped)));
             rows.push(Row::alarming("in swap GB: reads twice", value, Role::Alarm));
@@ -192,7 +197,8 @@ impl Dials<'_> {
         let wall = split.map_or_else(|| UNKNOWN.to_owned(), |split| brief(split.wall()));
         let mut rows = vec![Row::figure(name, wall)];
         if let Some(split) = split {
-            let parts = PARTS.map(|part| ((part.time)(&split).as_secs_f64(), part.letter, part.role));
+            let parts =
+                PARTS.map(|part| ((part.time)(&split).as_secs_f64(), part.letter, part.role));
             rows.push(chart::parts(&parts, self.columns));
         }
         rows.extend(PARTS.map(|part| {
@@ -302,6 +308,19 @@ fn rates(rates: Rates) -> String {
     )
 }
 
+/// The middle of times, and where half of them lie.
+fn spread(times: [Duration; 3]) -> String {
+    let (unit, scale) = match times[1].as_secs_f64() {
+        middle if middle < 1.0 => ("ms", 1e3),
+        _ => ("s", 1.0),
+    };
+    let [low, middle, high] = times.map(|time| match time.as_secs_f64() * scale {
+        small if small < 10.0 => format!("{small:.1}"),
+        large => format!("{large:.0}"),
+    });
+    format!("{middle} {unit}, half {low} to {high}")
+}
+
 /// A bar for every slot of the ring.
 fn slots(slots: &[SlotState]) -> Vec<Row> {
     let row = |(index, slot): (usize, &SlotState)| {
@@ -342,12 +361,7 @@ fn verdict(shown: &Telemetry) -> Option<String> {
     }
     let split = shown.last_token.filter(|split| split.positions == 1)?;
     let waited = split.waited.experts.as_secs_f64() / split.wall().as_secs_f64().max(1e-9);
-    (waited < NOT_WORTH).then(|| {
-        format!(
-            "more room cannot help: waits {}",
-            share(Some(waited))
-        )
-    })
+    (waited < NOT_WORTH).then(|| format!("more room cannot help: waits {}", share(Some(waited))))
 }
 
 #[cfg(test)]
@@ -355,6 +369,13 @@ mod tests {
     use super::*;
     use crate::engine::Cache;
     use crate::engine::telemetry::Waits;
+
+    #[test]
+    fn a_spread_has_one_unit() {
+        let times = |ms: [u64; 3]| spread(ms.map(Duration::from_millis));
+        assert_eq!(times([70_000, 75_000, 81_000]), "75 s, half 70 to 81");
+        assert_eq!(times([3, 9, 1200]), "9.0 ms, half 3.0 to 1200");
+    }
 
     #[test]
     fn the_verdict_is_given_only_where_it_is_true() {
