@@ -1,10 +1,17 @@
 //! Rows times one token: every weight is used once, so that reading it from memory is all it should cost.
 
 use super::lanes::{Lanes, pad};
+use super::prefetch;
 use super::rows::Row;
 
 /// Rows at a time: eight vector sums keep the fused units busy, and four streams the memory.
 pub(super) const ROWS: usize = 4;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Bytes of rows, read at a time, that end before the machine has seen where their streams go: the next ones are asked for
+/// while these are computed. In longer rows it sees further by itself.
+const SHORT: usize = 16 << 10;
 
 /// `y[r] = Σ_i row(r)_i x_i` for every `r` of `y`.
 #[inline(always)]
@@ -32,8 +39,18 @@ fn dots<const N: usize, const K: usize, R: Row<N>>(mut rows: [R; K], x: &[f32]) 
     for row in &mut rows {
         *row = row.first(units);
     }
+    // The next rows stand behind these.
+    let (first, unit) = rows[0].place();
+    let step = K * unit;
+    let next = first.wrapping_add(units * step);
+    let short = units * step <= SHORT;
     let mut sums = [Lanes::ZERO; K];
     for (u, x) in full.iter().enumerate() {
+        if short {
+            for line in (0..step).step_by(LINE) {
+                prefetch(next.wrapping_add(u * step + line));
+            }
+        }
         for (sum, row) in sums.iter_mut().zip(&rows) {
             let w = row.unit(u);
             for (w, x) in w.iter().zip(x) {

@@ -52,6 +52,20 @@ pub fn widen(weight: Bf16) -> f32 {
     f32::from_bits(u32::from(u16::from_le_bytes(weight)) << 16)
 }
 
+/// Asks for the cache line at `place` ahead of its use. It may be anywhere: a line that is not there is not fetched.
+#[inline(always)]
+#[allow(unsafe_code)]
+fn prefetch(place: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has the instruction, and it reads nothing that the program could see.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(place.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
 /// Positions of the largest value; the first of several equal ones. Nothing for an empty slice; a NaN never wins.
 pub fn argmax(values: &[f32]) -> Option<usize> {
     let mut best: Option<(usize, f32)> = None;

@@ -11,6 +11,8 @@ pub(super) trait Row<const N: usize>: Copy {
     fn first(self, units: usize) -> Self;
     /// Unit `u`, widened.
     fn unit(&self, u: usize) -> [Lanes; N];
+    /// Where it begins in memory, and how many bytes a unit takes there.
+    fn place(&self) -> (*const u8, usize);
     /// What is left behind the whole units, padded with zeros.
     fn tail(&self) -> Option<Lanes>;
 }
@@ -49,6 +51,11 @@ impl<E: Copy, W: Fn(E) -> f32 + Copy> Row<1> for Plain<'_, E, W> {
     }
 
     #[inline(always)]
+    fn place(&self) -> (*const u8, usize) {
+        (self.full.as_ptr().cast(), size_of::<[E; 16]>())
+    }
+
+    #[inline(always)]
     fn tail(&self) -> Option<Lanes> {
         pad(self.tail, self.widen)
     }
@@ -80,6 +87,11 @@ impl<D: Decode> Row<2> for Packed<'_, D> {
     #[inline(always)]
     fn unit(&self, u: usize) -> [Lanes; 2] {
         self.decode.group(&self.groups[u], self.scales[u])
+    }
+
+    #[inline(always)]
+    fn place(&self) -> (*const u8, usize) {
+        (self.groups.as_ptr().cast(), GROUP / 2)
     }
 
     #[inline(always)]

@@ -1,6 +1,11 @@
 //! What a matrix is multiplied with: one token as it is, or several in the order in which a product of many reads them.
 
+#[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
+
 use super::lanes::split;
+#[cfg(target_arch = "x86_64")]
+use super::mxfp4::woven::{self, Woven};
 
 /// Tokens of a tile.
 pub(super) const TILE: usize = 3;
@@ -13,6 +18,9 @@ pub struct Tokens<'a> {
     /// Of several: tiles of three and the rest, in each the same sixteen elements of all its tokens side by side, the tail
     /// padded with zeros. A tile is read from end to end so, which is what processors read ahead.
     tiled: Vec<[f32; 16]>,
+    /// Of one, for packed rows: made when the first of them is multiplied.
+    #[cfg(target_arch = "x86_64")]
+    woven: OnceLock<Vec<Woven>>,
 }
 
 impl<'a> Tokens<'a> {
@@ -32,6 +40,8 @@ impl<'a> Tokens<'a> {
             flat: x,
             columns,
             tiled,
+            #[cfg(target_arch = "x86_64")]
+            woven: OnceLock::new(),
         }
     }
 
@@ -48,6 +58,12 @@ impl<'a> Tokens<'a> {
     /// Where there is one, its elements.
     pub(super) fn single(&self) -> &[f32] {
         self.flat
+    }
+
+    /// Where there is one, its elements in the order in which packed rows are decoded.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn woven(&self) -> &[Woven] {
+        self.woven.get_or_init(|| woven::weave(self.flat))
     }
 
     /// Where there are several, those of the tiles from `tile` on, at most `tiles` of them.

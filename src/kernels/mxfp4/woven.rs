@@ -1,0 +1,167 @@
+//! Packed rows times one token with AVX2: decoding must keep up with memory, so weights are left in the order in which byte
+//! shuffles hand them out, and the token's elements are put into that order instead, once for all rows.
+
+use std::arch::x86_64::*;
+
+use super::GROUP;
+use super::table::TABLES;
+use crate::kernels::lanes::Lanes;
+use crate::kernels::prefetch;
+
+/// Rows at a time: each has two sums, and eight of them in flight keep the fused units busy.
+const ROWS: usize = 3;
+
+/// Where an element stands among the 32 of its group: even ones come out of the low halves of bytes and go into the lower
+/// half of a vector, odd ones into the upper; of each, every second goes into the same vector.
+const ORDER: [usize; GROUP] = {
+    let mut order = [0; GROUP];
+    let mut i = 0;
+    while i < GROUP {
+        let (vector, half, place) = (i / 8, i / 4 % 2, i % 4);
+        order[i] = vector / 2 * 16 + vector % 2 * 2 + half + 4 * place;
+        i += 1;
+    }
+    order
+};
+
+/// As many elements of a token as a group has, in the order of decoding. No vector of them lies across two cache lines.
+#[repr(align(64))]
+pub(in crate::kernels) struct Woven([f32; GROUP]);
+
+/// A token in the order of decoding. The columns are whole groups.
+pub(in crate::kernels) fn weave(x: &[f32]) -> Vec<Woven> {
+    let groups = x.as_chunks::<GROUP>().0.iter();
+    groups
+        .map(|group| Woven(ORDER.map(|i| group[i])))
+        .collect()
+}
+
+/// One row: its groups, and a scale for each.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    packed: &'a [[u8; GROUP / 2]],
+    scales: &'a [u8],
+}
+
+/// `y[r] = Σ_i w[r][i] x[i]` for every `r` of `y`, with `x` woven.
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn matvec(packed: &[u8], scales: &[u8], x: &[Woven], y: &mut [f32]) {
+    let (packed, _) = packed.as_chunks();
+    let groups = x.len();
+    let last = y.len().saturating_sub(1);
+    for (block, y) in y.chunks_mut(ROWS).enumerate() {
+        let mut rows = [Row {
+            packed: &[],
+            scales: &[],
+        }; ROWS];
+        for (i, row) in rows.iter_mut().enumerate() {
+            // Behind the last row it is multiplied again; nobody looks at the result.
+            let first = (block * ROWS + i).min(last) * groups;
+            *row = Row {
+                packed: &packed[first..][..groups],
+                scales: &scales[first..][..groups],
+            };
+        }
+        let sums = dots(&rows, x);
+        y.copy_from_slice(&sums[..y.len()]);
+    }
+}
+
+// Closures, and functions of the standard library that take them, are compiled without these instructions: vectors must not go
+// through them.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn dots(rows: &[Row<'_>; ROWS], x: &[Woven]) -> [f32; ROWS] {
+    let groups = x.len();
+    let mut rows = *rows;
+    for row in &mut rows {
+        row.packed = &row.packed[..groups];
+        row.scales = &row.scales[..groups];
+    }
+    // The next rows stand behind these. They are too short for the machine to see them coming.
+    let next = rows[0].packed.as_ptr().cast::<u8>();
+    let next = next.wrapping_add(ROWS * groups * GROUP / 2);
+    let cut = upper_halves();
+    let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
+    for (g, x) in x.iter().enumerate() {
+        prefetch(next.wrapping_add(g * ROWS * GROUP / 2));
+        for (sums, row) in sums.iter_mut().zip(&rows) {
+            let weights = decode(&row.packed[g], row.scales[g], cut);
+            for (v, x) in x.0.as_chunks::<8>().0.iter().enumerate() {
+                // Each lane is summed in ascending order: 0 and 2 have the same, 1 and 3 the others.
+                let sum = &mut sums[v % 2];
+                *sum = _mm256_fmadd_ps(weights[v], load(x), *sum);
+            }
+        }
+    }
+    let mut out = [0.0; ROWS];
+    for (out, sums) in out.iter_mut().zip(&sums) {
+        let mut woven = [0.0; 16];
+        for (woven, sum) in woven.as_chunks_mut().0.iter_mut().zip(sums) {
+            store(woven, *sum);
+        }
+        let mut lanes = Lanes::ZERO;
+        for (v, lane) in woven.iter().zip(ORDER) {
+            lanes.0[lane] = *v;
+        }
+        *out = lanes.reduce();
+    }
+    out
+}
+
+/// A group's weights: eight a vector, in [`ORDER`].
+#[target_feature(enable = "avx2")]
+#[inline]
+fn decode(packed: &[u8; GROUP / 2], scale: u8, cut: __m256i) -> [__m256; 4] {
+    let table = &TABLES[usize::from(scale)];
+    let (lower, upper) = (twice(&table.lower), twice(&table.upper));
+    // Low halves of the bytes below, high halves above.
+    let shifts = _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4);
+    let codes = _mm256_and_si256(
+        _mm256_srlv_epi32(twice(packed), shifts),
+        _mm256_set1_epi8(15),
+    );
+    let lower = _mm256_shuffle_epi8(lower, codes);
+    let upper = _mm256_shuffle_epi8(upper, codes);
+    // Two words of 16 bits beside each other are the upper halves of two numbers: one is shifted up, the other cut free.
+    let first = _mm256_unpacklo_epi8(lower, upper);
+    let second = _mm256_unpackhi_epi8(lower, upper);
+    [
+        _mm256_castsi256_ps(_mm256_slli_epi32::<16>(first)),
+        _mm256_castsi256_ps(_mm256_and_si256(first, cut)),
+        _mm256_castsi256_ps(_mm256_slli_epi32::<16>(second)),
+        _mm256_castsi256_ps(_mm256_and_si256(second, cut)),
+    ]
+}
+
+/// A mask for the upper 16 of 32 bits. Its value is hidden: known, it becomes a blend, for which there are fewer units.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn upper_halves() -> __m256i {
+    _mm256_set1_epi32(std::hint::black_box(0xffff_0000_u32).cast_signed())
+}
+
+/// Sixteen bytes in both halves.
+#[target_feature(enable = "avx2")]
+#[inline]
+#[allow(unsafe_code)]
+fn twice(bytes: &[u8; 16]) -> __m256i {
+    // SAFETY: sixteen bytes are there; the load needs no alignment.
+    unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(bytes.as_ptr().cast())) }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+#[allow(unsafe_code)]
+fn load(x: &[f32; 8]) -> __m256 {
+    // SAFETY: eight floats are there; the load needs no alignment.
+    unsafe { _mm256_loadu_ps(x.as_ptr()) }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+#[allow(unsafe_code)]
+fn store(place: &mut [f32; 8], v: __m256) {
+    // SAFETY: `place` is eight floats; the store needs no alignment.
+    unsafe { _mm256_storeu_ps(place.as_mut_ptr(), v) }
+}
