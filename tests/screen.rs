@@ -840,7 +840,7 @@ fn a_wide_screen_shows_every_figure() {
         "slot 2  reading  37 %    ███░░░░░░░",
         "a token takes",
         "time left, at most",
-        "both, of most seen",
+        "disk, of most",
         "12.35 of 12.60 planned",
         "still free GB",
         "slot 3  ready",

@@ -677,8 +677,8 @@ fn the_demo_model_takes_a_large_paste_and_refuses_what_is_too_long_for_it() {
     session.wait_for("THE-LAST");
     session.send("\r");
     // More than the context: refused, and back in the line.
+    session.wait_for("The message was not sent");
     session.wait_for("THE-LAST");
-    session.wait_for("idle");
     session.send("\x03");
     session.wait("an empty line", |screen| {
         !screen.contents().contains("THE-LAST")
@@ -755,7 +755,7 @@ fn telemetry_is_looked_at_recorded_and_plans_are_made_on_the_demo_model() {
     session.send("\t\t\t");
     session.wait_for("▸ Telemetry");
     session.send("\x1b[B\r");
-    session.wait_for("of most seen");
+    session.wait_for("disk, of most");
     session.send("\r");
     session.wait_for("last token");
     let file = session.home.path().join("out.csv");
@@ -768,7 +768,7 @@ fn telemetry_is_looked_at_recorded_and_plans_are_made_on_the_demo_model() {
     );
     session.send("/tune\r");
     session.wait_for("Memory plans");
-    session.wait_for("experts as of the last");
+    session.wait_for("the plan of the start");
     // Below the presets: the slider of the ring, a slot less.
     session.send(&"\x1b[B".repeat(9));
     session.send("\x1b[D");

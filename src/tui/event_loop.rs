@@ -255,7 +255,10 @@ impl Loop {
                 // It takes a second of computing. Without a thread for it nothing is said about it.
                 let _ = std::thread::Builder::new()
                     .name("simulate".to_owned())
-                    .spawn(move || told.send(Message::Retained(offers.retained())));
+                    .spawn(move || {
+                        // A screen that is gone needs no answer.
+                        let _ = told.send(Message::Retained(offers.retained()));
+                    });
                 None
             }
             Effect::Bell => {

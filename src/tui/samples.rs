@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::{Activity, Telemetry};
+use crate::engine::{Activity, Rates, Telemetry};
 
 /// Looks that are kept: an hour of work at four a second.
 const KEPT: usize = 14_400;
@@ -60,6 +60,14 @@ impl Span {
     }
 }
 
+/// Two rates together, where one of them is known.
+pub fn both(trunk: Option<f64>, experts: Option<f64>) -> Option<f64> {
+    match (trunk, experts) {
+        (None, None) => None,
+        (trunk, experts) => Some(trunk.unwrap_or(0.0) + experts.unwrap_or(0.0)),
+    }
+}
+
 /// What is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -90,6 +98,8 @@ pub struct Samples {
     looks: VecDeque<Sample>,
     /// The most GB/s that came over one second, both flows together.
     most: Option<f64>,
+    /// GB/s of both together, as they were told last: over ten seconds where that was known.
+    pace: Option<f64>,
 }
 
 impl Samples {
@@ -100,13 +110,12 @@ impl Samples {
         if !computes && last.is_none_or(|last| !last.told.activity.computes()) {
             return;
         }
-        let (trunk, experts) = (telemetry.trunk.second, telemetry.experts.second);
-        if let Some(sum) = match (trunk, experts) {
-            (None, None) => None,
-            (trunk, experts) => Some(trunk.unwrap_or(0.0) + experts.unwrap_or(0.0)),
-        } {
+        let (trunk, experts) = (telemetry.trunk, telemetry.experts);
+        if let Some(sum) = both(trunk.second, experts.second) {
             self.most = Some(self.most.map_or(sum, |most| most.max(sum)));
         }
+        let longer = |rates: Rates| rates.ten.or(rates.second);
+        self.pace = both(longer(trunk), longer(experts)).or(self.pace);
         let streams = computes && !telemetry.slots.is_empty();
         let trunk = telemetry.trunk_bytes.filter(|_| streams).map(|t| t.read);
         let experts = telemetry.expert_figures.filter(|_| computes);
@@ -127,6 +136,11 @@ impl Samples {
     /// The most GB/s that came over one second: what the disk can, as far as it was asked.
     pub fn most(&self) -> Option<f64> {
         self.most
+    }
+
+    /// GB/s of both flows together, as they were told last.
+    pub fn pace(&self) -> Option<f64> {
+        self.pace
     }
 
     /// Forgets the most.
@@ -172,10 +186,11 @@ impl Samples {
             }
             let rate = after.saturating_sub(before) as f64 / 1e9 / (to - from);
             let column = |at: f64| ((at - start) / width).max(0.0) as usize;
-            for index in column(from)..=column(to).min(columns.saturating_sub(1)) {
+            let last = column(to);
+            let among = sums.iter_mut().enumerate().skip(column(from));
+            for (index, (sum, covered)) in among.take_while(|(index, _)| *index <= last) {
                 let left = start + width * index as f64;
                 let overlap = (to.min(left + width) - from.max(left)).max(0.0);
-                let (sum, covered) = &mut sums[index];
                 *sum += rate * overlap;
                 *covered += overlap;
             }
@@ -258,7 +273,6 @@ fn fields(look: &Sample) -> Vec<(&'static str, Value)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Rates;
     use crate::engine::telemetry::{SlotState, TrunkBytes};
 
     fn telemetry(activity: Activity, gigabytes: u64) -> Telemetry {
@@ -340,6 +354,10 @@ mod tests {
         };
         samples.take(Duration::from_millis(500), &telemetry);
         assert_eq!(samples.most(), Some(3.0));
+        let idle = super::tests::telemetry(Idle, 5);
+        samples.take(Duration::from_millis(750), &idle);
+        assert_eq!(samples.pace(), Some(3.0), "what was known last");
+        samples.looks.pop_back();
         let csv = samples.csv();
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(lines.len(), 3);

@@ -80,13 +80,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// From what the engine told, and what a token moves under any plan. None before there was a token, or where nothing
-    /// is read.
-    pub fn measured(telemetry: &Telemetry, any: PerToken) -> Option<Self> {
+    /// From what the engine told, the GB/s that came from disk last, and what a token moves under any plan. None before there
+    /// was a token, or where nothing is read.
+    pub fn measured(telemetry: &Telemetry, disk: Option<f64>, any: PerToken) -> Option<Self> {
         let split = telemetry.last_token.filter(|split| split.positions == 1)?;
         let computed = split.computed.as_secs_f64();
-        let disk =
-            telemetry.trunk.ten.or(telemetry.trunk.second)? + telemetry.experts.ten.unwrap_or(0.0);
+        let disk = disk?;
         (computed > 0.0 && disk > 0.0).then(|| Self {
             disk: disk * 1e9,
             compute: any.weights as f64 / computed,
@@ -369,7 +368,6 @@ pub(super) fn offers() -> Arc<Offers> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Rates;
     use crate::engine::telemetry::{Split, Waits};
 
     fn measured(plan: &str, times: &[u64]) -> Measured {
@@ -488,22 +486,15 @@ mod tests {
             attention: 0,
         };
         let mut telemetry = Telemetry::default();
-        assert_eq!(Pace::measured(&telemetry, token), None);
-        telemetry.trunk = Rates {
-            second: None,
-            ten: Some(3.0),
-        };
-        telemetry.experts = Rates {
-            second: None,
-            ten: Some(1.0),
-        };
+        assert_eq!(Pace::measured(&telemetry, Some(4.0), token), None);
         telemetry.last_token = Some(Split {
             positions: 1,
             waited: Waits::default(),
             computed: Duration::from_secs(12),
             rest: Duration::ZERO,
         });
-        let pace = Pace::measured(&telemetry, token).unwrap();
+        assert_eq!(Pace::measured(&telemetry, None, token), None);
+        let pace = Pace::measured(&telemetry, Some(4.0), token).unwrap();
         assert!((pace.seconds(token, 0.0) - 25.0).abs() < 1e-9);
         assert!((pace.seconds(token, 0.4) - 23.0).abs() < 1e-9);
         let pinned = PerToken {

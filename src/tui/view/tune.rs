@@ -1,6 +1,8 @@
 //! Memory plans to choose from or to make, over everything: what they take, what they would cost, what was measured.
 
-use super::super::figures::{UNKNOWN, brief, gigabytes, seconds, share};
+use std::time::Duration;
+
+use super::super::figures::{UNKNOWN, brief, share, size};
 use super::super::state::State;
 use super::super::theme::Role;
 use super::super::tune::{Pace, Planned, Slider, Tune};
@@ -18,25 +20,26 @@ pub fn row(tune: &Tune) -> usize {
 /// A row for each preset and slider, what they make, then what was measured.
 pub fn lines(state: &State, tune: &Tune, width: u16) -> Vec<(String, Role)> {
     let any = tune.presets.iter().find_map(|(_, plan)| plan.as_ref().ok());
-    let pace = any.and_then(|plan| Pace::measured(&state.telemetry, plan.per_token));
+    let disk = state.instruments.samples.pace();
+    let pace = any.and_then(|plan| Pace::measured(&state.telemetry, disk, plan.per_token));
     let costs = Costs { tune, pace };
-    let head = "  preset      memory GB    read s a token".to_owned();
+    let head = "  preset         memory      read s a token".to_owned();
     let mut lines = vec![(head, Role::Quiet)];
     for (index, (preset, plan)) in tune.presets.iter().enumerate() {
         let (sign, role) = sign(index == tune.row);
         let name = preset.name();
         let text = match plan {
             Ok(plan) => {
-                let memory = gigabytes(Some(plan.total()));
+                let memory = size(plan.total());
                 let (read, about) = (costs.read(plan), costs.seconds(plan));
-                format!("{sign} {name:11} {memory:>9} {read:>7} {about:>9}")
+                format!("{sign} {name:11} {memory:>9} {read:>9} {about:>8}")
             }
             Err(why) => format!("{sign} {name:11} {why}"),
         };
         lines.push((text, role));
     }
     lines.push((String::new(), Role::Plain));
-    let columns = usize::from(width.saturating_sub(36)).clamp(8, 40);
+    let columns = usize::from(width.saturating_sub(40)).clamp(8, 40);
     for slider in Slider::ALL {
         let chosen = tune.slider() == Some(slider);
         lines.push((self::slider(tune, slider, chosen, columns), sign(chosen).1));
@@ -53,6 +56,11 @@ fn sign(chosen: bool) -> (&'static str, Role) {
         true => ("▸", Role::Chosen),
         false => (" ", Role::Plain),
     }
+}
+
+/// A time that was computed, which may be anything.
+fn taking(seconds: f64) -> String {
+    Duration::try_from_secs_f64(seconds).map_or_else(|_| UNKNOWN.to_owned(), brief)
 }
 
 /// What plans cost, as far as that is known.
@@ -74,15 +82,15 @@ impl Costs<'_> {
 
     fn seconds(&self, plan: &Plan) -> String {
         self.seconds_of(plan)
-            .map_or_else(|| UNKNOWN.to_owned(), seconds)
+            .map_or_else(|| UNKNOWN.to_owned(), taking)
     }
 
-    /// GB that a token reads.
+    /// What a token reads.
     fn read(&self, plan: &Plan) -> String {
         let token = plan.per_token;
         let left = 1.0 - self.retained(plan).unwrap_or(0.0);
         let experts = token.experts_read as f64 * left;
-        gigabytes(Some(token.trunk_read + experts as u64))
+        size(token.trunk_read + experts as u64)
     }
 }
 
@@ -103,13 +111,13 @@ fn slider(tune: &Tune, slider: Slider, chosen: bool, columns: usize) -> String {
         })
         .collect();
     let name = match slider {
-        Slider::Trunk => "trunk GB",
-        Slider::Cache => "cache GB",
+        Slider::Trunk => "trunk",
+        Slider::Cache => "experts",
         Slider::Ring => "ring",
     };
     let figures = match slider {
         Slider::Ring => format!("{value} slots"),
-        _ => format!("{} of {}", gigabytes(Some(value)), gigabytes(Some(most))),
+        _ => format!("{} of {}", size(value), size(most)),
     };
     format!("{} {name:9} {bar} {figures}", sign(chosen).0)
 }
@@ -118,10 +126,10 @@ fn slider(tune: &Tune, slider: Slider, chosen: bool, columns: usize) -> String {
 fn made(costs: &Costs<'_>, made: &Planned) -> String {
     match made {
         Ok(plan) => {
-            let memory = gigabytes(Some(plan.total()));
+            let memory = size(plan.total());
             let retained = costs.retained(plan);
             format!(
-                "  = {memory} GB, reads {} GB, {} a token; retained {}",
+                "  = {memory}; a token reads {}, takes {}; retained {}",
                 costs.read(plan),
                 costs.seconds(plan),
                 share(retained)
@@ -140,7 +148,7 @@ fn said(state: &State, costs: &Costs<'_>) -> Vec<(String, Role)> {
     let quiet = |text: String| (format!("  {text}"), Role::Quiet);
     if costs.pace.is_none() {
         return vec![quiet(
-            "Predicted once a token was made while something streams.".to_owned(),
+            "Predicted once a token was made and something was read for a second.".to_owned(),
         )];
     }
     let simulated = tune
@@ -179,7 +187,7 @@ fn said(state: &State, costs: &Costs<'_>) -> Vec<(String, Role)> {
     if let (Some(now), Some([_, middle, _])) = (now, quartiles) {
         lines.push(quiet(format!(
             "For the plan in force that gives {}, measured {}.",
-            seconds(now),
+            taking(now),
             brief(middle)
         )));
     }

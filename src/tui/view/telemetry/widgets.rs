@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::super::figures::{UNKNOWN, brief, count, decimal, gigabytes, share};
 use super::super::super::instruments::Widget;
-use super::super::super::samples::Flow;
+use super::super::super::samples::{Flow, both};
 use super::super::super::state::State;
 use super::super::super::theme::{Role, Theme};
 use super::chart::{self, Ink};
@@ -124,11 +124,7 @@ impl Dials<'_> {
 
     /// How much of what the disk can is asked of it.
     fn scale(&self) -> Row {
-        let (trunk, experts) = (self.shown.trunk.second, self.shown.experts.second);
-        let now = match (trunk, experts) {
-            (None, None) => None,
-            _ => Some(trunk.unwrap_or(0.0) + experts.unwrap_or(0.0)),
-        };
+        let now = both(self.shown.trunk.second, self.shown.experts.second);
         let value = match (now, self.state.instruments.samples.most()) {
             (Some(now), Some(most)) if most > 0.0 => format!(
                 "{} of {}, {:.0} %",
@@ -138,7 +134,7 @@ impl Dials<'_> {
             ),
             (_, most) => decimal(most),
         };
-        Row::figure("both, of most seen", value)
+        Row::figure("disk, of most", value)
     }
 
     /// Where the token in the making is, and when it will be through.
