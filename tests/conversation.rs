@@ -92,6 +92,8 @@ fn a_question_is_thought_about_and_answered() {
     assert!(!think.is_empty() && !response.is_empty());
     assert!(facts.think_tokens > 0 && facts.response_tokens > 0);
     let told = engine.telemetry.read();
+    assert_eq!(told.positions.0, facts.positions);
+    assert!(told.unread.is_some() && told.left.is_none(), "no turn runs");
     assert!(told.retained().is_some() && told.last_token.is_some());
     assert!(told.tokens_per_minute.is_some_and(|rate| rate > 0.0));
     assert!(told.layers.iter().all(|layer| layer.time.is_some()));
@@ -99,6 +101,40 @@ fn a_question_is_thought_about_and_answered() {
     assert!(told.peak_rss_bytes >= told.rss_bytes);
     // No turn runs.
     assert_eq!((told.layer, told.elapsed), (None, None));
+    quit(&engine);
+}
+
+#[test]
+fn positions_grow_with_the_answer_and_what_a_change_made_unread_is_told() {
+    let engine = start(&["--gen", "30"]);
+    ready(&engine);
+    let prompt = say(&engine, "hello");
+    let (mut tokens, mut most) = (0, 0);
+    loop {
+        match next(&engine) {
+            Event::Delta { .. } => {
+                tokens += 1;
+                let told = engine.telemetry.read();
+                // The engine may be ahead of its events, or have left one figure out because it was being read.
+                if let Some(left) = told.left {
+                    assert!(told.positions.0 + 1 >= prompt + tokens, "{told:?}");
+                    assert!(told.positions.0 >= most, "it never goes back");
+                    assert!(left + tokens <= 31, "{left} {tokens}");
+                    most = told.positions.0;
+                }
+            }
+            Event::TurnEnded(facts) => {
+                assert_eq!(facts.ended, Ended::Limit);
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let before = engine.telemetry.read();
+    assert!(before.positions.0 >= prompt + 29, "{before:?}");
+    ask(&engine, Command::System(Some("Be kind.".into())));
+    let after = engine.telemetry.read().unread;
+    assert!(after > before.unread && after > Some(prompt), "{after:?}");
     quit(&engine);
 }
 

@@ -32,6 +32,7 @@ pub(super) struct Watch<'a> {
     activity: Activity,
     tokens: usize,
     first: Option<Instant>,
+    /// Positions of the prompt, and planned.
     positions: (usize, usize),
     /// Tokens that the answer may have at most.
     limit: Option<usize>,
@@ -82,7 +83,7 @@ impl<'a> Watch<'a> {
             activity: Activity::Idle,
             tokens: 0,
             first: None,
-            positions: session.positions(),
+            positions: (session.prompt().len(), session.positions().1),
         }
     }
 
@@ -157,6 +158,8 @@ impl<'a> Watch<'a> {
 impl Observer for Watch<'_> {
     fn prefill(&mut self, done: usize, of: usize) {
         self.doing(Activity::Prefill { done, of });
+        let through = self.positions.0.saturating_sub(of) + done;
+        self.telemetry.update(|t| t.positions.0 = through);
     }
 
     fn between(&mut self, network: &mut Network) {
