@@ -150,6 +150,7 @@ mod tests {
             positions: 1,
             waited: Waits::default(),
             computed: Duration::from_secs(12),
+            kernels: crate::stream::Kernels::default(),
             rest: Duration::ZERO,
         });
         let pace = Pace::measured(&telemetry, token).unwrap();

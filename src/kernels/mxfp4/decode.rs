@@ -68,9 +68,8 @@ fn shuffled(packed: &[u8; GROUP / 2], table: &Table) -> [Lanes; 2] {
     );
     // SAFETY: sixteen bytes are at each place; the loads need no alignment.
     let [bytes, lower, upper] = unsafe {
-        [packed, &table.lower, &table.upper].map(|bytes| {
-            _mm256_broadcastsi128_si256(_mm_loadu_si128(bytes.as_ptr().cast()))
-        })
+        [packed, &table.lower, &table.upper]
+            .map(|bytes| _mm256_broadcastsi128_si256(_mm_loadu_si128(bytes.as_ptr().cast())))
     };
     let words = _mm256_shuffle_epi8(bytes, order);
     // The low code in the lower byte of each word, the high code in the upper.

@@ -1,9 +1,9 @@
 //! Four-bit weights with a shared power-of-two scale (MXFP4): E2M1 codes, E8M0 scales.
 
 mod decode;
+mod table;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod woven;
-mod table;
 
 pub(super) use decode::Decode;
 use decode::Portable;

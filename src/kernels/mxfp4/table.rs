@@ -14,7 +14,12 @@ impl Table {
     /// The value of a code, 0 to 15.
     #[inline(always)]
     pub fn value(&self, code: usize) -> f32 {
-        f32::from_bits(u32::from_be_bytes([self.upper[code], self.lower[code], 0, 0]))
+        f32::from_bits(u32::from_be_bytes([
+            self.upper[code],
+            self.lower[code],
+            0,
+            0,
+        ]))
     }
 }
 

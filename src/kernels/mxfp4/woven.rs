@@ -31,9 +31,7 @@ pub(in crate::kernels) struct Woven([f32; GROUP]);
 /// A token in the order of decoding. The columns are whole groups.
 pub(in crate::kernels) fn weave(x: &[f32]) -> Vec<Woven> {
     let groups = x.as_chunks::<GROUP>().0.iter();
-    groups
-        .map(|group| Woven(ORDER.map(|i| group[i])))
-        .collect()
+    groups.map(|group| Woven(ORDER.map(|i| group[i]))).collect()
 }
 
 /// One row: its groups, and a scale for each.
