@@ -376,6 +376,8 @@ fn bench_io_refuses_what_it_cannot_measure_before_it_reads() {
             "more than 0, and at most 3600",
         ),
         (vec!["bench", "disk", small], "disk"),
+        (vec!["bench", "decode", tiny()], "too few to measure"),
+        (vec!["bench", "decode", "no such folder"], "no such folder"),
     ] {
         let (code, text, error) = run(&arguments);
         assert_eq!((code, text.as_str()), (2, ""), "{error}");
