@@ -87,6 +87,9 @@ fn a_synthetic_model_gives_tokens() {
         "seconds_wait_experts",
         "seconds_disk_wait",
         "seconds_compute",
+        "seconds_compute_trunk",
+        "seconds_compute_experts",
+        "seconds_compute_attention",
         "seconds_other",
         "threads",
         "trunk_bytes_read",
@@ -107,6 +110,10 @@ fn a_synthetic_model_gives_tokens() {
     let parts = ["load", "disk_wait", "compute", "other"].map(|p| seconds(&format!("seconds_{p}")));
     assert!((parts.iter().sum::<f64>() - seconds("wall_seconds")).abs() < 1e-6);
     assert!(parts[2] > 0.0);
+    let kinds =
+        ["trunk", "experts", "attention"].map(|kind| seconds(&format!("seconds_compute_{kind}")));
+    assert!(kinds.iter().all(|time| *time > 0.0));
+    assert!(kinds.iter().sum::<f64>() <= parts[2]);
     assert!(seconds("seconds_wait_trunk") + seconds("seconds_wait_experts") <= parts[1]);
 }
 
@@ -369,6 +376,8 @@ fn bench_io_refuses_what_it_cannot_measure_before_it_reads() {
             "more than 0, and at most 3600",
         ),
         (vec!["bench", "disk", small], "disk"),
+        (vec!["bench", "decode", tiny()], "too few to measure"),
+        (vec!["bench", "decode", "no such folder"], "no such folder"),
     ] {
         let (code, text, error) = run(&arguments);
         assert_eq!((code, text.as_str()), (2, ""), "{error}");

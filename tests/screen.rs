@@ -139,6 +139,7 @@ fn busy_telemetry() -> Telemetry {
                 embedding: ms(2),
             },
             computed: ms(4_000),
+            kernels: k3::stream::Kernels::default(),
             rest: ms(998),
         }),
         expert_figures: Some(ExpertFigures {

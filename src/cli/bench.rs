@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::bench_decode::{self, DecodeArgs};
 use super::bench_file::BenchFile;
 use super::bench_kernels::{self, KernelsArgs};
 use super::exit::Exit;
@@ -29,6 +30,8 @@ enum Bench {
     Io(IoArgs),
     /// How fast weights are multiplied, as a share of what memory and processor give
     Kernels(KernelsArgs),
+    /// What a token costs, resident and streamed, and a token of a prompt, as shares of what binds them
+    Decode(DecodeArgs),
 }
 
 #[derive(Args, Debug)]
@@ -52,6 +55,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.what {
         Bench::Io(args) => io(args),
         Bench::Kernels(args) => bench_kernels::run(args),
+        Bench::Decode(args) => bench_decode::run(args),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::stream::DirectFile;
 use crate::stream::pack::space;
 
 /// A smaller file is over before the drive is up to speed.
-const SMALLEST: u64 = 64 << 20;
+pub(super) const SMALLEST: u64 = 64 << 20;
 /// What is made where a folder has no file to read.
 const MADE: u64 = 1 << 30;
 

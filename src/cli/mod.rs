@@ -1,6 +1,7 @@
 //! The commands of `k3`, one file a command. They check, call the library and report; nothing is computed here.
 
 mod bench;
+pub mod bench_decode;
 mod bench_file;
 pub mod bench_kernels;
 mod budget;

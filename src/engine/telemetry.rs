@@ -246,6 +246,7 @@ impl TelemetryReader {
             elapsed,
             last_token,
             computed: _,
+            kernels: _,
             planned_bytes,
         } = reading;
         let computes = telemetry.activity.computes();

@@ -8,8 +8,8 @@ use super::tokens::{TILE, Tokens};
 /// Rows of a tile. Of its results with the tokens of a tile, eight lanes are summed at a time: with one vector of weights and
 /// one for each token they just fit in sixteen vector registers.
 pub(super) const ROWS: usize = 4;
-/// Lanes of a block of columns: the widened weights of a tile and its tokens stay in the first-level cache.
-const BLOCK: usize = 32;
+/// Lanes of a block of columns: half of the widened weights of a tile and of three tokens stay in the first-level cache.
+const BLOCK: usize = 64;
 /// Tiles of tokens that share a widening. A block of their inputs stays in the second-level cache, and so do their open lanes.
 const BATCH: usize = 16;
 
@@ -46,24 +46,8 @@ pub(super) fn matmat<const N: usize, R: Row<N>>(
                     let row = row((tile * ROWS + r).min(rows - 1));
                     widen(row, r, block.clone(), &mut panel);
                 }
-                let (whole, rest) = open.as_chunks_mut::<TILE>();
-                let tiles = x.chunks(TILE * chunks);
-                for (open, x) in whole.iter_mut().zip(tiles) {
-                    fuse(&panel, &x.as_chunks::<TILE>().0[block.clone()], open);
-                }
-                let x = &x[whole.len() * TILE * chunks..];
-                match rest {
-                    [a, b] => {
-                        let mut open = [*a, *b];
-                        fuse(&panel, &x.as_chunks::<2>().0[block.clone()], &mut open);
-                        [*a, *b] = open;
-                    }
-                    [a] => {
-                        let open = std::array::from_mut(a);
-                        fuse(&panel, &x.as_chunks::<1>().0[block.clone()], open);
-                    }
-                    _ => {}
-                }
+                half::<0>(&panel, x, chunks, block.clone(), open);
+                half::<1>(&panel, x, chunks, block.clone(), open);
             }
         }
         for (r, y) in y.chunks_exact_mut(count).enumerate() {
@@ -71,6 +55,34 @@ pub(super) fn matmat<const N: usize, R: Row<N>>(
             for (y, [low, high]) in y[first..].iter_mut().zip(open) {
                 *y = low[r % ROWS].reduce_with(&high[r % ROWS]);
             }
+        }
+    }
+}
+
+/// A block of columns, one half of its lanes: a tile of rows with every tile of tokens. That half of the panel and of one tile's
+/// inputs are what the first-level cache holds meanwhile.
+#[inline(always)]
+fn half<const H: usize>(
+    panel: &Panel,
+    x: &[Half],
+    chunks: usize,
+    block: std::ops::Range<usize>,
+    open: &mut [Open],
+) {
+    let panel = &panel[H];
+    for (open, x) in open.chunks_mut(TILE).zip(x.chunks(2 * TILE * chunks)) {
+        let x = &x[H * x.len() / 2..][..x.len() / 2];
+        match open {
+            [a, b, c] => {
+                let [a, b, c] = [a, b, c].map(|open| &mut open[H]);
+                fuse(panel, &x.as_chunks::<TILE>().0[block.clone()], [a, b, c]);
+            }
+            [a, b] => {
+                let [a, b] = [a, b].map(|open| &mut open[H]);
+                fuse(panel, &x.as_chunks::<2>().0[block.clone()], [a, b]);
+            }
+            [a] => fuse(panel, &x.as_chunks::<1>().0[block.clone()], [&mut a[H]]),
+            _ => {}
         }
     }
 }
@@ -100,29 +112,22 @@ fn widen<const N: usize, R: Row<N>>(
     }
 }
 
-/// One block of columns of a tile: half the lanes, then the other half.
+/// One tile of rows with one of tokens.
 #[inline(always)]
-fn fuse<const T: usize>(panel: &Panel, x: &[[[f32; 16]; T]], open: &mut [Open; T]) {
-    fuse_half::<T, 0>(&panel[0], x, open);
-    fuse_half::<T, 1>(&panel[1], x, open);
-}
-
-#[inline(always)]
-fn fuse_half<const T: usize, const H: usize>(
+fn fuse<const T: usize>(
     panel: &[[Half; ROWS]; BLOCK],
-    x: &[[[f32; 16]; T]],
-    open: &mut [Open; T],
+    x: &[[Half; T]],
+    open: [&mut [Half; ROWS]; T],
 ) {
-    let mut sums: [[Half; ROWS]; T] = std::array::from_fn(|t| open[t][H]);
+    let mut sums: [[Half; ROWS]; T] = std::array::from_fn(|t| *open[t]);
     for (w, x) in panel.iter().zip(x) {
-        let x: [Half; T] = std::array::from_fn(|t| Half::of(&x[t][H * 8..H * 8 + 8]));
         for r in 0..ROWS {
             for t in 0..T {
                 sums[t][r].fuse(&w[r], &x[t]);
             }
         }
     }
-    for t in 0..T {
-        open[t][H] = sums[t];
+    for (open, sums) in open.into_iter().zip(sums) {
+        *open = sums;
     }
 }

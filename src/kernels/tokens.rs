@@ -3,7 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
-use super::lanes::split;
+use super::lanes::Half;
 #[cfg(target_arch = "x86_64")]
 use super::mxfp4::woven::{self, Woven};
 
@@ -15,9 +15,10 @@ pub struct Tokens<'a> {
     /// As they came, [tokens][columns].
     flat: &'a [f32],
     columns: usize,
-    /// Of several: tiles of three and the rest, in each the same sixteen elements of all its tokens side by side, the tail
-    /// padded with zeros. A tile is read from end to end so, which is what processors read ahead.
-    tiled: Vec<[f32; 16]>,
+    /// Of several: tiles of three and the rest, in each the lower halves of its lanes and then the upper ones; of either the
+    /// same eight elements of all its tokens side by side, the tail padded with zeros. Each is read from end to end so, which
+    /// is what processors read ahead.
+    tiled: Vec<Half>,
     /// Of one, for packed rows: made when the first of them is multiplied.
     #[cfg(target_arch = "x86_64")]
     woven: OnceLock<Vec<Woven>>,
@@ -29,10 +30,13 @@ impl<'a> Tokens<'a> {
         let mut tiled = Vec::new();
         if x.len() > columns {
             let chunks = columns.div_ceil(16);
-            tiled.reserve_exact(x.len() / columns * chunks);
+            tiled.reserve_exact(x.len() / columns * chunks * 2);
             for tile in x.chunks(TILE * columns) {
-                for c in 0..chunks {
-                    tiled.extend(tile.chunks_exact(columns).map(|x| lanes(x, c)));
+                for half in [0, 8] {
+                    for c in 0..chunks {
+                        let tokens = tile.chunks_exact(columns);
+                        tiled.extend(tokens.map(|x| eight(x, 16 * c + half)));
+                    }
                 }
             }
         }
@@ -67,19 +71,20 @@ impl<'a> Tokens<'a> {
     }
 
     /// Where there are several, those of the tiles from `tile` on, at most `tiles` of them.
-    pub(super) fn tiles(&self, tile: usize, tiles: usize) -> &[[f32; 16]] {
-        let size = TILE * self.columns.div_ceil(16);
+    pub(super) fn tiles(&self, tile: usize, tiles: usize) -> &[Half] {
+        let size = 2 * TILE * self.columns.div_ceil(16);
         let end = ((tile + tiles) * size).min(self.tiled.len());
         &self.tiled[tile * size..end]
     }
 }
 
-/// Elements `16 c` to `16 c + 15` of a token.
+/// Eight elements of a token from `first` on, zeros behind its end.
 #[inline(always)]
-fn lanes(x: &[f32], c: usize) -> [f32; 16] {
-    let (full, tail) = split(x);
-    match full.get(c) {
-        Some(lanes) => *lanes,
-        None => tail.map_or([0.0; 16], |tail| tail.0),
+fn eight(x: &[f32], first: usize) -> Half {
+    let mut half = Half::ZERO;
+    let here = x.get(first..).unwrap_or_default();
+    for (half, x) in half.0.iter_mut().zip(here) {
+        *half = *x;
     }
+    half
 }

@@ -1,16 +1,20 @@
 //! What every layer computes with: the threads, the instruction set, and the products of a stage.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::Error;
 use crate::kernels::{self, Isa, ROWS_TOGETHER, Tokens, Weights};
-use crate::stream::{Error as StreamError, Experts, StageId, Trunk};
+use crate::stream::{Error as StreamError, Experts, Kernel, KernelMeter, StageId, Trunk};
 
 /// Threads and instruction set. Neither changes a bit of any result.
 pub struct Compute {
     pool: rayon::ThreadPool,
     /// What the kernels run with.
     pub isa: Isa,
+    /// Where the time that they take is added up.
+    pub(super) meter: Arc<KernelMeter>,
 }
 
 /// Where a pass gets its weights from.
@@ -37,6 +41,8 @@ const TASK_BYTES: usize = 128 << 10;
 /// Rows of one task where there are several tokens: inputs are fetched once for all of them, and the open lanes of their
 /// results still fit beside the inputs in the second-level cache.
 const TASK_ROWS: usize = 32;
+/// Where there are so many tokens that their inputs no longer stay near, twice the rows make them come half as often.
+const MANY_TOKENS: usize = 96;
 
 /// How much lower: a thread of the screen that wakes up then has three times the share of one of these.
 #[cfg(target_os = "linux")]
@@ -56,7 +62,11 @@ impl Compute {
                 threads,
                 cause: e.to_string(),
             })?;
-        Ok(Self { pool, isa })
+        Ok(Self {
+            pool,
+            isa,
+            meter: Arc::default(),
+        })
     }
 
     /// Threads of the pool.
@@ -106,7 +116,7 @@ impl Compute {
         x: &[f32],
         outputs: &mut [&mut Vec<f32>],
     ) -> Result<(), Error> {
-        let x = Tokens::new(x, columns);
+        let x = self.meter.time(Kernel::Trunk, || Tokens::new(x, columns));
         let tokens = x.count();
         let mut missing: usize = outputs.iter().map(|o| o.len()).sum();
         while let Some(pieces) = trunk.pieces(stage)? {
@@ -126,7 +136,7 @@ impl Compute {
                     });
                 }
             }
-            self.multiply(products);
+            self.meter.time(Kernel::Trunk, || self.multiply(products));
         }
         if missing > 0 {
             return Err(StreamError::OutOfStep {
@@ -135,9 +145,11 @@ impl Compute {
             }
             .into());
         }
-        for output in outputs {
-            transpose(output, tokens);
-        }
+        self.meter.time(Kernel::Trunk, || {
+            for output in outputs {
+                transpose(output, tokens);
+            }
+        });
         Ok(())
     }
 }
@@ -149,7 +161,8 @@ impl<'a> Product<'a> {
         let (columns, tokens) = (x.columns(), x.count());
         let rows = match tokens {
             1 => (TASK_BYTES / (2 * columns)).next_multiple_of(ROWS_TOGETHER),
-            _ => TASK_ROWS,
+            2..MANY_TOKENS => TASK_ROWS,
+            _ => 2 * TASK_ROWS,
         };
         let rows = rows.max(ROWS_TOGETHER);
         let mut row = 0;

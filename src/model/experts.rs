@@ -8,7 +8,7 @@ use super::compute::{Product, transpose};
 use super::{Compute, Error};
 use crate::checkpoint::config::{Config, Situ};
 use crate::kernels::{self, Choice, Tokens};
-use crate::stream::{ExpertWeights, Experts, Wanted};
+use crate::stream::{ExpertWeights, Experts, Kernel, Wanted};
 
 /// One expert's part of a chunk.
 struct Share {
@@ -85,7 +85,8 @@ impl Dispatch {
         let mut early: BTreeMap<usize, Vec<f32>> = BTreeMap::new();
         let mut next = 0;
         while let Some(arrived) = experts.arrived()? {
-            early.extend(outputs(compute, config, &arrived, &inputs));
+            let products = || outputs(compute, config, &arrived, &inputs);
+            early.extend(compute.meter.time(Kernel::Experts, products));
             while let Some(output) = early.remove(&next) {
                 for (&(token, weight), output) in
                     shares[next].tokens.iter().zip(output.chunks_exact(latent))

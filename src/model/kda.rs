@@ -8,7 +8,7 @@ use super::{Compute, Error, KdaState, Sources};
 use crate::checkpoint::config::{Config, KdaShape};
 use crate::checkpoint::names;
 use crate::kernels;
-use crate::stream::{StageId, Trunk, Walk};
+use crate::stream::{Kernel, StageId, Trunk, Walk};
 
 /// Where a KDA layer's matrices stand in the walk.
 #[derive(Clone, Copy, Debug)]
@@ -151,13 +151,13 @@ impl Kda {
             z,
             beta,
         };
-        let mut gated = match draft {
+        let mut gated = compute.meter.time(Kernel::Attention, || match draft {
             None => self.recur(compute, state, inputs),
             Some(draft) => {
                 draft.push(inputs.clone());
                 self.recur(compute, &mut state.clone(), inputs)
             }
-        };
+        });
         kernels::gate(compute.isa, &mut gated, &g);
         let mut y = vec![0.0; x.len()];
         compute.products(

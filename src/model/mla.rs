@@ -9,7 +9,7 @@ use super::{Compute, Error, LatentCache, Sources};
 use crate::checkpoint::config::{Config, MlaShape};
 use crate::checkpoint::names;
 use crate::kernels::{self, QUERIES};
-use crate::stream::{Error as StreamError, StageId, Trunk, Walk, WalkTensor};
+use crate::stream::{Error as StreamError, Kernel, StageId, Trunk, Walk, WalkTensor};
 
 /// Where an MLA layer's matrices stand in the walk.
 #[derive(Clone, Copy, Debug)]
@@ -215,36 +215,38 @@ impl Mla {
                 };
                 // Queries of one head and the next, token by token: so many at once that a row of the cache that was
                 // fetched is used by all of them.
-                out.par_chunks_mut(QUERIES * v_dim)
-                    .enumerate()
-                    .for_each(|(task, out)| {
-                        let count = out.len() / v_dim;
-                        let at = |i: usize| {
-                            let query = task * QUERIES + i;
-                            (query / tokens, query % tokens)
-                        };
-                        let mut queries = vec![0.0; count * width];
-                        let mut latents = vec![0.0; count * kv_rank];
-                        let mut seen = [0; QUERIES];
-                        for (i, query) in queries.chunks_exact_mut(width).enumerate() {
-                            let (h, t) = at(i);
-                            let q = &q[(t * heads + first + h) * q_dim..][..q_dim];
-                            let (absorbed, shared) = query.split_at_mut(kv_rank);
-                            let keys = head(h).rows(0..nope_dim, kv_rank);
-                            kernels::absorb(isa, keys, &q[..nope_dim], absorbed);
-                            shared.copy_from_slice(&q[nope_dim..]);
-                            seen[i] = before + t + 1;
-                        }
-                        let seen = &seen[..count];
-                        kernels::attend_several(isa, &queries, seen, cache, scale, &mut latents);
-                        let outs = latents
-                            .chunks_exact(kv_rank)
-                            .zip(out.chunks_exact_mut(v_dim));
-                        for (i, (latent, out)) in outs.enumerate() {
-                            let values = head(at(i).0).rows(nope_dim..head_rows, kv_rank);
-                            kernels::matmul(isa, values, kv_rank, latent, out);
-                        }
-                    });
+                let attend = |(task, out): (usize, &mut [f32])| {
+                    let count = out.len() / v_dim;
+                    let at = |i: usize| {
+                        let query = task * QUERIES + i;
+                        (query / tokens, query % tokens)
+                    };
+                    let mut queries = vec![0.0; count * width];
+                    let mut latents = vec![0.0; count * kv_rank];
+                    let mut seen = [0; QUERIES];
+                    for (i, query) in queries.chunks_exact_mut(width).enumerate() {
+                        let (h, t) = at(i);
+                        let q = &q[(t * heads + first + h) * q_dim..][..q_dim];
+                        let (absorbed, shared) = query.split_at_mut(kv_rank);
+                        let keys = head(h).rows(0..nope_dim, kv_rank);
+                        kernels::absorb(isa, keys, &q[..nope_dim], absorbed);
+                        shared.copy_from_slice(&q[nope_dim..]);
+                        seen[i] = before + t + 1;
+                    }
+                    let seen = &seen[..count];
+                    kernels::attend_several(isa, &queries, seen, cache, scale, &mut latents);
+                    let outs = latents
+                        .chunks_exact(kv_rank)
+                        .zip(out.chunks_exact_mut(v_dim));
+                    for (i, (latent, out)) in outs.enumerate() {
+                        let values = head(at(i).0).rows(nope_dim..head_rows, kv_rank);
+                        kernels::matmul(isa, values, kv_rank, latent, out);
+                    }
+                };
+                compute.meter.time(Kernel::Attention, || {
+                    let tasks = out.par_chunks_mut(QUERIES * v_dim).enumerate();
+                    tasks.for_each(attend);
+                });
                 done = last;
             }
         }

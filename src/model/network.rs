@@ -299,9 +299,10 @@ impl Network {
         blueprint: Blueprint,
         mut trunk: Box<dyn Trunk>,
         experts: Box<dyn Experts>,
-        compute: Compute,
+        mut compute: Compute,
         meters: Arc<Meters>,
     ) -> Result<Self, Error> {
+        compute.meter = meters.kernel_meter();
         let Blueprint {
             config,
             layers,

@@ -3,6 +3,7 @@
 //!
 //! One set of meters goes with a network for its life; a change of the plan only registers other slots.
 
+mod kernels;
 mod layers;
 mod slots;
 mod token;
@@ -13,6 +14,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use kernels::{Kernel, KernelMeter, Kernels};
 pub use layers::LayerFigures;
 use layers::LayerMeter;
 pub(super) use slots::SlotMeter;
@@ -35,6 +37,7 @@ pub struct Meters {
     /// Changed with the plan only; whoever works on a slot has the slots themselves.
     slots: Mutex<Arc<[SlotMeter]>>,
     waits: WaitMeter,
+    kernels: Arc<KernelMeter>,
     layers: Box<[LayerMeter]>,
     /// Bytes of one expert.
     expert_bytes: AtomicU64,
@@ -81,6 +84,8 @@ pub struct Reading {
     pub last_token: Option<Split>,
     /// Time that passes have computed: neither waiting nor left between two layers.
     pub computed: Duration,
+    /// What of it was spent on which kind of kernel.
+    pub kernels: Kernels,
     /// The predicted peak of the whole process in bytes, where a plan was told.
     pub planned_bytes: Option<u64>,
 }
@@ -93,6 +98,7 @@ impl Meters {
             trunk: TrunkMeter::default(),
             slots: Mutex::new(Arc::new([])),
             waits: WaitMeter::default(),
+            kernels: Arc::default(),
             layers: (0..layers).map(|_| LayerMeter::default()).collect(),
             expert_bytes: AtomicU64::new(0),
             token: TokenMeter::default(),
@@ -124,6 +130,7 @@ impl Meters {
             elapsed: self.token.elapsed(at),
             last_token: self.token.last(),
             computed: self.token.computed(),
+            kernels: self.kernels(),
             planned_bytes: Some(self.planned.load(Relaxed)).filter(|bytes| *bytes > 0),
             layers,
         }
@@ -162,6 +169,16 @@ impl Meters {
     /// Time that the computation has waited; a wait counts when it is over.
     pub fn waits(&self) -> Waits {
         self.waits.so_far()
+    }
+
+    /// What was computed so far, by kind.
+    pub fn kernels(&self) -> Kernels {
+        self.kernels.so_far()
+    }
+
+    /// Where what computes measures it.
+    pub(crate) fn kernel_meter(&self) -> Arc<KernelMeter> {
+        self.kernels.clone()
     }
 
     /// Tells the predicted peak of the whole process, in bytes.

@@ -47,7 +47,9 @@ pub use experts::{ExpertCounters, ExpertWeights, Experts, Wanted};
 pub use files::{Files, OpenFiles, Place, open_files, open_shards, open_with_pack};
 pub use machine::{GROUP_MARGIN, Garbled, Limit, Machine, Memory};
 pub(crate) use meters::Clock;
-pub use meters::{LayerFigures, Meters, Reading, SlotState, Split, WaitFor, Waits};
+pub use meters::{
+    Kernel, KernelMeter, Kernels, LayerFigures, Meters, Reading, SlotState, Split, WaitFor, Waits,
+};
 pub use pins::pins;
 pub use plan::{EXPERT_SLOTS, Parts, PerToken, Plan, RING_SLOTS, Request, plan};
 pub use policy::Policy;

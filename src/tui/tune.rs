@@ -491,6 +491,7 @@ mod tests {
             positions: 1,
             waited: Waits::default(),
             computed: Duration::from_secs(12),
+            kernels: crate::stream::Kernels::default(),
             rest: Duration::ZERO,
         });
         assert_eq!(Pace::measured(&telemetry, None, token), None);

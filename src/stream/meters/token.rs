@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use super::{Meters, Waits, nanos};
+use super::{Kernels, Meters, Waits, nanos};
 
 /// Where the time of a pass that made a token went. The parts add up to its wall time, to the nanosecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Split {
     pub waited: Waits,
     /// It computed.
     pub computed: Duration,
+    /// What of that was spent on which kind of kernel.
+    pub kernels: Kernels,
     /// Neither: between two layers, and as long as it was left there.
     pub rest: Duration,
 }
@@ -23,6 +25,11 @@ impl Split {
     pub fn wall(&self) -> Duration {
         self.waited.total() + self.computed + self.rest
     }
+
+    /// Computed, but in no kernel that is told apart.
+    pub fn other_kernels(&self) -> Duration {
+        self.computed.saturating_sub(self.kernels.total())
+    }
 }
 
 /// Follows one pass. The thread that computes it is the only one that waits, so what was waited meanwhile is its own.
@@ -31,8 +38,9 @@ pub(crate) struct Clock {
     began: Instant,
     waited: Waits,
     computed: Duration,
-    /// A stretch of work that is going on: since when, and what had been waited then.
-    lap: (Instant, Waits),
+    kernels: Kernels,
+    /// A stretch of work that is going on: since when, and what had been waited and computed then.
+    lap: (Instant, Waits, Kernels),
 }
 
 impl Clock {
@@ -42,7 +50,8 @@ impl Clock {
             began: now,
             waited: Waits::default(),
             computed: Duration::ZERO,
-            lap: (now, meters.waits()),
+            kernels: Kernels::default(),
+            lap: (now, meters.waits(), meters.kernels()),
         }
     }
 
@@ -53,7 +62,7 @@ impl Clock {
 
     /// A stretch of work begins.
     pub fn work(&mut self, now: Instant, meters: &Meters) {
-        self.lap = (now, meters.waits());
+        self.lap = (now, meters.waits(), meters.kernels());
     }
 
     /// It ends. Gives its time, and what was waited of it.
@@ -63,6 +72,7 @@ impl Clock {
         self.waited = self.waited.plus(&waited);
         let computed = time.saturating_sub(waited.total());
         self.computed += computed;
+        self.kernels = self.kernels.plus(&meters.kernels().since(&self.lap.2));
         meters.computed(computed);
         (time, waited.total())
     }
@@ -74,6 +84,7 @@ impl Clock {
             positions,
             waited: self.waited,
             computed: self.computed,
+            kernels: self.kernels,
             rest: wall.saturating_sub(self.waited.total() + self.computed),
         }
     }
@@ -89,7 +100,7 @@ pub(super) struct TokenMeter {
     computed: AtomicU64,
     /// Counts the writing of `last` up: odd while it goes on.
     version: AtomicU64,
-    last: [AtomicU64; 6],
+    last: [AtomicU64; 9],
 }
 
 impl TokenMeter {
@@ -115,7 +126,22 @@ impl TokenMeter {
             } = split.waited;
             let version = self.version.load(Relaxed);
             self.version.store(version + 1, SeqCst);
-            let times = [trunk, experts, embedding, split.computed, split.rest].map(nanos);
+            let Kernels {
+                trunk: products,
+                experts: expert_products,
+                attention,
+            } = split.kernels;
+            let times = [
+                trunk,
+                experts,
+                embedding,
+                split.computed,
+                split.rest,
+                products,
+                expert_products,
+                attention,
+            ]
+            .map(nanos);
             let values = times.into_iter().chain([split.positions as u64]);
             for (place, value) in self.last.iter().zip(values) {
                 place.store(value, SeqCst);
@@ -147,16 +173,29 @@ impl TokenMeter {
             }
             let values = self.last.each_ref().map(|value| value.load(SeqCst));
             if version.is_multiple_of(2) && self.version.load(SeqCst) == version {
-                let [trunk, experts, embedding, computed, rest] =
-                    std::array::from_fn(|i| Duration::from_nanos(values[i]));
+                let [
+                    trunk,
+                    experts,
+                    embedding,
+                    computed,
+                    rest,
+                    products,
+                    expert_products,
+                    attention,
+                ] = std::array::from_fn(|i| Duration::from_nanos(values[i]));
                 return Some(Split {
-                    positions: values[5] as usize,
+                    positions: values[8] as usize,
                     waited: Waits {
                         trunk,
                         experts,
                         embedding,
                     },
                     computed,
+                    kernels: Kernels {
+                        trunk: products,
+                        experts: expert_products,
+                        attention,
+                    },
                     rest,
                 });
             }
@@ -208,6 +247,7 @@ mod tests {
             positions: 1,
             waited,
             computed: ms(1 + 8),
+            kernels: Kernels::default(),
             rest: ms(2 + 20),
         };
         let reading = meters.read(at(60));
@@ -232,6 +272,11 @@ mod tests {
                 embedding: Duration::from_nanos(n),
             },
             computed: Duration::from_nanos(n),
+            kernels: Kernels {
+                trunk: Duration::from_nanos(n),
+                experts: Duration::from_nanos(n),
+                attention: Duration::from_nanos(n),
+            },
             rest: Duration::from_nanos(n),
         };
         std::thread::scope(|scope| {
