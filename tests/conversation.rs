@@ -138,6 +138,38 @@ fn positions_grow_with_the_answer_and_what_a_change_made_unread_is_told() {
     quit(&engine);
 }
 
+/// The threads that compute give way to the one that answers keys.
+#[cfg(target_os = "linux")]
+#[test]
+fn computing_has_a_lower_priority_than_the_screen() {
+    // Of each thread its name and how much it gives way.
+    let threads = || -> Vec<(String, i32)> {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let stats =
+            tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
+        stats
+            .filter_map(|stat| {
+                let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+                let nice = rest.split(' ').nth(16)?.parse().ok()?;
+                Some((name.to_owned(), nice))
+            })
+            .collect()
+    };
+    let engine = start(&[]);
+    ready(&engine);
+    let threads = threads();
+    let engines = threads.iter().filter(|(name, _)| name == "k3-engine");
+    let own = engines.map(|(_, nice)| *nice).max().unwrap();
+    let computing = threads
+        .iter()
+        .filter(|(name, _)| name.starts_with("k3-compute"));
+    let lowered = computing
+        .filter(|(_, nice)| *nice == (own + 5).min(19))
+        .count();
+    assert!(lowered > 0, "{threads:?}");
+    quit(&engine);
+}
+
 #[test]
 fn a_turn_reads_only_what_is_new() {
     let engine = start(&[]);

@@ -139,7 +139,11 @@ fn busy_telemetry() -> Telemetry {
                 embedding: ms(2),
             },
             computed: ms(4_000),
-            kernels: k3::stream::Kernels::default(),
+            kernels: k3::stream::Kernels {
+                trunk: ms(2_900),
+                experts: ms(800),
+                attention: ms(200),
+            },
             rest: ms(998),
         }),
         expert_figures: Some(ExpertFigures {
@@ -675,6 +679,17 @@ fn sessions_search_figures_and_telemetry_look() {
     snapshot("telemetry_disk", (120, 40), |size| {
         let mut state = answering(size);
         telemetry_keys(&mut state, 1);
+        press(&mut state, KeyCode::Enter);
+        state
+    });
+    snapshot("telemetry_token", (80, 24), |size| {
+        let mut state = answering(size);
+        press(&mut state, KeyCode::F(4));
+        // In place of the conversation: the next pane is the telemetry.
+        press(&mut state, KeyCode::Tab);
+        for _ in 0..5 {
+            press(&mut state, KeyCode::Down);
+        }
         press(&mut state, KeyCode::Enter);
         state
     });

@@ -48,6 +48,10 @@ const MANY_TOKENS: usize = 96;
 #[cfg(target_os = "linux")]
 const COURTESY: i32 = 5;
 
+/// Lower it does not go.
+#[cfg(target_os = "linux")]
+const LOWEST: i32 = 19;
+
 impl Compute {
     /// A pool of `threads` of its own.
     ///
@@ -79,8 +83,10 @@ impl Compute {
     pub fn give_way(&self) {
         #[cfg(target_os = "linux")]
         self.pool.broadcast(|_| {
-            // Where it is refused, things stay as they are: only keys are answered later.
-            let _ = rustix::process::setpriority_process(None, COURTESY);
+            use rustix::process::{getpriority_process, setpriority_process};
+            // Of the calling thread, on this system. Where it is refused, things stay as they are: only keys are answered later.
+            let lower = |now: i32| setpriority_process(None, (now + COURTESY).min(LOWEST));
+            let _ = getpriority_process(None).and_then(lower);
         });
     }
 

@@ -86,6 +86,7 @@ impl Dials<'_> {
             Widget::Layers => strip::table(&self.shown.layers),
             // Of each flow its figures, below both the scale.
             Widget::Disk => self.disk((height.saturating_sub(3) / 2).clamp(1, 16)),
+            Widget::Token => [self.token(), self.computed()].concat(),
             _ => self.whole(widget),
         }
     }
@@ -207,6 +208,22 @@ impl Dials<'_> {
             Row::figure(&name, value.unwrap_or_else(|| UNKNOWN.to_owned()))
         }));
         rows
+    }
+
+    /// What of the last token's computing was which kind of kernel.
+    fn computed(&self) -> Vec<Row> {
+        let part = |name, time: fn(&Split) -> Duration| {
+            let time = self.shown.last_token.map(|split| brief(time(&split)));
+            Row::figure(name, time.unwrap_or_else(|| UNKNOWN.to_owned()))
+        };
+        vec![
+            Row::gap(),
+            Row::text("of what was computed", Role::Quiet),
+            part("  products of the trunk", |split| split.kernels.trunk),
+            part("  products of experts", |split| split.kernels.experts),
+            part("  attention, recurrence", |split| split.kernels.attention),
+            part("  the rest", Split::other_kernels),
+        ]
     }
 
     fn experts(&self) -> Vec<Row> {
@@ -395,7 +412,7 @@ mod tests {
                     ..Waits::default()
                 },
                 computed: Duration::from_secs(computed),
-                rest: Duration::ZERO,
+                ..Split::default()
             }),
             ..cache(100)
         };
