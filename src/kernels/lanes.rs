@@ -24,6 +24,12 @@ impl Lanes {
         }
     }
 
+    /// The lower lanes, or the upper ones.
+    #[inline(always)]
+    pub fn half(&self, half: usize) -> Half {
+        Half::of(&self.0[8 * half..8 * half + 8])
+    }
+
     /// The lanes' sum, by halves: 8, 4, 2, 1.
     #[inline(always)]
     pub fn reduce(&self) -> f32 {

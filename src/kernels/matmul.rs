@@ -1,5 +1,6 @@
 //! Products of a weight matrix with one or several tokens.
 
+use super::few::{FEW, few};
 use super::matmat::{self, matmat};
 use super::matvec::matvec;
 use super::rows::{Plain, Row};
@@ -104,7 +105,8 @@ pub(super) fn products<const N: usize, R: Row<N>>(
 ) {
     match tokens.count() {
         0 => {}
-        1 => matvec(row, tokens.single(), y),
+        1 => matvec(row, tokens.one(0), y),
+        2..=FEW => few(row, tokens, y),
         _ => matmat(row, tokens, y),
     }
 }
@@ -135,6 +137,7 @@ mod tests {
                 (9, 64, 3),
                 (4, 17, 4),
                 (7, 100, 9),
+                (5, 40, 5),
                 (3, 16, 2),
                 // More than a block of columns and a batch of tokens, nothing a multiple of anything.
                 (6, 1100, 53),

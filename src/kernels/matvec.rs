@@ -9,8 +9,7 @@ pub(super) const ROWS: usize = 4;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Bytes of rows, read at a time, that end before the machine has seen where their streams go: the next ones are asked for
-/// while these are computed. In longer rows it sees further by itself.
+/// Bytes of rows, read at a time, that are short.
 const SHORT: usize = 16 << 10;
 
 /// `y[r] = Σ_i row(r)_i x_i` for every `r` of `y`.
@@ -39,18 +38,10 @@ fn dots<const N: usize, const K: usize, R: Row<N>>(mut rows: [R; K], x: &[f32]) 
     for row in &mut rows {
         *row = row.first(units);
     }
-    // The next rows stand behind these.
-    let (first, unit) = rows[0].place();
-    let step = K * unit;
-    let next = first.wrapping_add(units * step);
-    let short = units * step <= SHORT;
+    let ahead = Ahead::of(&rows);
     let mut sums = [Lanes::ZERO; K];
     for (u, x) in full.iter().enumerate() {
-        if short {
-            for line in (0..step).step_by(LINE) {
-                prefetch(next.wrapping_add(u * step + line));
-            }
-        }
+        ahead.ask(u);
         for (sum, row) in sums.iter_mut().zip(&rows) {
             let w = row.unit(u);
             for (w, x) in w.iter().zip(x) {
@@ -66,4 +57,44 @@ fn dots<const N: usize, const K: usize, R: Row<N>>(mut rows: [R; K], x: &[f32]) 
         }
     }
     sums.map(|sum| sum.reduce())
+}
+
+/// What is read next: the rows behind the ones that are computed, as many again. Where rows end before the machine has seen
+/// where their streams go, the next ones are asked for meanwhile; in longer ones it sees further by itself.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead {
+    next: *const u8,
+    /// Bytes to ask for with every unit of the rows; zero if nothing is.
+    step: usize,
+}
+
+impl Ahead {
+    /// Nothing: the rows were gone over before.
+    pub const NOTHING: Self = Self {
+        next: std::ptr::null(),
+        step: 0,
+    };
+
+    /// What stands behind some neighbouring rows.
+    #[inline(always)]
+    pub fn of<const N: usize, R: Row<N>>(rows: &[R]) -> Self {
+        let (first, unit) = rows[0].place();
+        let step = rows.len() * unit;
+        let bytes = rows[0].units() * step;
+        match bytes <= SHORT {
+            true => Self {
+                next: first.wrapping_add(bytes),
+                step,
+            },
+            false => Self::NOTHING,
+        }
+    }
+
+    /// Asks for as much as one unit of all rows has.
+    #[inline(always)]
+    pub fn ask(&self, unit: usize) {
+        for line in (0..self.step).step_by(LINE) {
+            prefetch(self.next.wrapping_add(unit * self.step + line));
+        }
+    }
 }

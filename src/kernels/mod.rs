@@ -16,6 +16,7 @@ mod conv;
 mod delta;
 mod dot;
 mod elementary;
+mod few;
 mod lanes;
 pub mod limits;
 mod matmat;

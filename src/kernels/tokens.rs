@@ -3,6 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
+use super::few::FEW;
 use super::lanes::Half;
 #[cfg(target_arch = "x86_64")]
 use super::mxfp4::woven::{self, Woven};
@@ -15,7 +16,7 @@ pub struct Tokens<'a> {
     /// As they came, [tokens][columns].
     flat: &'a [f32],
     columns: usize,
-    /// Of several: tiles of three and the rest, in each the lower halves of its lanes and then the upper ones; of either the
+    /// Of more than a few: tiles of three and the rest, in each the lower halves of its lanes and then the upper ones; of either the
     /// same eight elements of all its tokens side by side, the tail padded with zeros. Each is read from end to end so, which
     /// is what processors read ahead.
     tiled: Vec<Half>,
@@ -28,7 +29,7 @@ impl<'a> Tokens<'a> {
     /// `x` is [tokens][columns].
     pub fn new(x: &'a [f32], columns: usize) -> Self {
         let mut tiled = Vec::new();
-        if x.len() > columns {
+        if x.len() > FEW * columns {
             let chunks = columns.div_ceil(16);
             tiled.reserve_exact(x.len() / columns * chunks * 2);
             for tile in x.chunks(TILE * columns) {
@@ -59,9 +60,9 @@ impl<'a> Tokens<'a> {
         self.columns
     }
 
-    /// Where there is one, its elements.
-    pub(super) fn single(&self) -> &[f32] {
-        self.flat
+    /// The elements of one.
+    pub(super) fn one(&self, token: usize) -> &[f32] {
+        &self.flat[token * self.columns..][..self.columns]
     }
 
     /// Where there is one, its elements in the order in which packed rows are decoded.
@@ -70,7 +71,7 @@ impl<'a> Tokens<'a> {
         self.woven.get_or_init(|| woven::weave(self.flat))
     }
 
-    /// Where there are several, those of the tiles from `tile` on, at most `tiles` of them.
+    /// Where there are more than a few, those of the tiles from `tile` on, at most `tiles` of them.
     pub(super) fn tiles(&self, tile: usize, tiles: usize) -> &[Half] {
         let size = 2 * TILE * self.columns.div_ceil(16);
         let end = ((tile + tiles) * size).min(self.tiled.len());

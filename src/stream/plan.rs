@@ -252,13 +252,14 @@ fn trunk(shape: &Shape, request: &Request, budget: u64) -> (usize, Vec<bool>) {
     (slots, pins(&shape.segments, budget.saturating_sub(ring)))
 }
 
-/// The longest chunk of a prompt: from there on reading weights costs little beside multiplying them, and the first
-/// token of an answer only comes later.
-const LONGEST_CHUNK: u64 = 384;
+/// The longest chunk of a prompt. Of the released model nearly every expert is read for 200 tokens already, so twice the chunk
+/// is half the reading; from about five hundred tokens on two cores multiply for as long as that takes.
+const LONGEST_CHUNK: u64 = 528;
 /// Chunks grow in steps of this many tokens, those for which the kernels widen weights once.
 const CHUNK_STEP: u64 = 48;
-/// Of what is held of the weights, intermediate results of a chunk may take one part in so many.
-const CHUNK_SHARE: u64 = 32;
+/// Of what is held of the weights, intermediate results of a chunk may take one part in so many. A byte of them saves more
+/// reading in a prompt than a pinned byte in an answer.
+const CHUNK_SHARE: u64 = 16;
 
 /// Tokens of a prompt that go through the layers together: the more, the fewer passes over the weights; the results of all
 /// of them are held at once. Where every position's logits are held too, as few as may be.
