@@ -2,7 +2,9 @@
 
 import hashlib
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import sums
 from chat import EFFORT_BODY, OFF, Turn
@@ -255,29 +257,32 @@ def dress(rng: random.Random, asked: Asked) -> Turn:
     return replace(asked.turn, user=text)
 
 
-def conversation(rng: random.Random) -> tuple[str, str, list[Turn]]:
-    """Effort, system message (mostly none) and more turns than a row holds."""
+def conversation(rng: random.Random) -> tuple[str, str, Iterator[Turn]]:
+    """Effort, system message (mostly none) and turns without end."""
     effort = rng.choices(list(EFFORT_SHARES), list(EFFORT_SHARES.values()))[0]
     system = rng.choice(SYSTEMS) if rng.random() < 0.06 else ""
-    turns, subject = [], None
-    while len(turns) < 12:
+    return effort, system, turns(rng, effort)
+
+
+def turns(rng: random.Random, effort: str) -> Iterator[Turn]:
+    first, subject = True, None
+    while True:
         (name,) = rng.choices(list(SET_SHARES), list(SET_SHARES.values()))
-        if turns and isinstance(subject, (tuple, int)) and name != "follow-up" and rng.random() < 0.2:
+        if not first and isinstance(subject, (tuple, int)) and name != "follow-up" and rng.random() < 0.2:
             name = "follow-up"  # more often where there is something to refer to
         if name == "follow-up" and subject is None and rng.random() < 0.7:
             continue  # pointless questions are rare
         asked = turn(rng, effort, name, subject=subject)
-        subject = asked.subject
-        turns.append(dress(rng, asked))
-    return effort, system, turns
+        first, subject = False, asked.subject
+        yield dress(rng, asked)
 
 
 def corpus(seed: int, count: int) -> list[str]:
     """Texts for the tokenizer: every piece that is encoded on its own, with repeats."""
     rng, texts = random.Random(seed), []
     for _ in range(count):
-        effort, system, turns = conversation(rng)
-        for t in turns:
+        effort, system, spoken = conversation(rng)
+        for t in islice(spoken, 12):
             texts += [t.user, t.response] + ([] if effort == OFF else [t.think])
         texts += [system, "message", "think", "response", "assistant", "user", "system", " role", " type", '="']
         if effort != OFF:

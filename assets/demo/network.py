@@ -110,7 +110,9 @@ class Mla(nn.Module):
         latent, shared = self.kv_a_proj_with_mqa(x).split((s.kv_rank, s.rope), -1)
         k, v = split(self.kv_b_proj(self.kv_a_layernorm(latent))).split((s.nope, s.v_dim), -1)
         k = torch.cat([k, shared[:, None].expand(-1, s.heads, -1, -1)], -1)
-        o = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=(s.nope + s.rope) ** -0.5)
+        # Values as wide as keys: the fast form of PyTorch asks for it. Half the time of the other one.
+        v = F.pad(v, (0, s.nope + s.rope - s.v_dim))
+        o = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=(s.nope + s.rope) ** -0.5)[..., : s.v_dim]
         return self.o_proj(o.transpose(1, 2).reshape(batch, length, -1) * torch.sigmoid(self.g_proj(x)))
 
 

@@ -26,6 +26,9 @@ class Plan:
     processes: int = 2  # divides rows; the batches do not depend on it
     rows: int = 6  # a step
     length: int = 320  # tokens a row
+    long_every: int = 4  # of so many steps one has long rows instead, so that a long conversation is nothing new
+    long_rows: int = 2
+    long_length: int = 960
     rate: float = 3e-3
     warm_up: int = 40
     decay_from: float = 0.55  # share of the steps after which the rate falls linearly
@@ -57,11 +60,13 @@ def row(rng: random.Random, chat: Chat, length: int) -> tuple[list[int], list[bo
 def batch(chat: Chat, plan: Plan, step: int, rank: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Inputs [B, T], where a next token is wanted [B, T], and those tokens: this process's part of the rows. A row depends
     on seed, step and its number only."""
-    mine = range(rank, plan.rows, plan.processes)
-    ids = torch.full((len(mine), plan.length + 1), chat.tok.special["[PAD]"])
-    wanted = torch.zeros(len(mine), plan.length + 1, dtype=torch.bool)
+    long = step % plan.long_every == plan.long_every - 1
+    rows, length = (plan.long_rows, plan.long_length) if long else (plan.rows, plan.length)
+    mine = range(rank, rows, plan.processes)
+    ids = torch.full((len(mine), length + 1), chat.tok.special["[PAD]"])
+    wanted = torch.zeros(len(mine), length + 1, dtype=torch.bool)
     for i, number in enumerate(mine):
-        row_ids, row_wanted = row(random.Random(f"{plan.seed}/{step}/{number}"), chat, plan.length)
+        row_ids, row_wanted = row(random.Random(f"{plan.seed}/{step}/{number}"), chat, length)
         ids[i, : len(row_ids)] = torch.tensor(row_ids)
         wanted[i, : len(row_ids)] = torch.tensor(row_wanted)
     longest = int(wanted.any(0).nonzero().max()) + 1
