@@ -14,12 +14,29 @@ from smalltalk import OTHER, TALKS, THINGS, UNKNOWN, UNKNOWN_MUST, UNKNOWN_WHY, 
 
 HELD_OUT = 0.08  # share of wordings that training never sees
 EFFORT_SHARES = {"max": 0.28, "high": 0.22, "low": 0.3, OFF: 0.2}
-SET_SHARES = {"fact": 0.43, "follow-up": 0.17, "sum": 0.18, "count": 0.01, "talk": 0.12, "other": 0.09}
+SET_SHARES = {"fact": 0.42, "follow-up": 0.19, "sum": 0.18, "count": 0.02, "talk": 0.12, "other": 0.07}
 SUMS_OFF = 0.3  # of the sums drawn without thinking, so many are kept: the model cannot do them well
 SYSTEMS = ("You are a helpful assistant.", "You are helpful.", "Answer briefly.", "Be kind.", "Be concise.")
 GROUNDS = {"place": 3, "person": 2, "thing": 5, "task": 4, "whole": 4}
 
-FUNCTION_WORDS = {"the", "a", "an", "is", "are", "do", "does", "of", "to", "i", "me", "please", "there", "it", "can", "in"}
+FUNCTION_WORDS = {
+    "the",
+    "a",
+    "an",
+    "is",
+    "are",
+    "do",
+    "does",
+    "of",
+    "to",
+    "i",
+    "me",
+    "please",
+    "there",
+    "it",
+    "can",
+    "in",
+}
 
 
 @dataclass(frozen=True)
@@ -80,7 +97,9 @@ def think_of_other(effort: str, still: bool = False) -> str:
     if effort == "low":
         return "Not in the manual." if not still else "Why I do not know."
     if effort == "high":
-        return "The question is not about k3-tui. " + ("I say why I do not know." if still else "The manual does not say it.")
+        return "The question is not about k3-tui. " + (
+            "I say why I do not know." if still else "The manual does not say it."
+        )
     return "The question is not about k3-tui. " + (
         "I did not know the answer, and now I say why. I keep it short." if still else
         "I look it up in the manual of k3-tui. It is not there. I should not guess. So I say that I do not know."
@@ -119,7 +138,7 @@ def fact_turn(rng: random.Random, effort: str, held: bool) -> Asked | None:
 def follow_up(rng: random.Random, effort: str, held: bool, subject: tuple[Fact, str]) -> Asked | None:
     fact, told = subject
     kinds = [kind for kind in KINDS if kind != told]
-    shares = [3.0 if kind in fact.aspects else 0.8 if kind == "again" else 0.4 for kind in kinds]
+    shares = [3.0 if kind in fact.aspects else 0.8 if kind == "again" else 0.3 for kind in kinds]
     (kind,) = rng.choices(kinds, shares)
     wording = draw(rng, BARE[kind], held)
     return wording and about(fact, kind, wording, True, effort, told)
@@ -230,7 +249,19 @@ BEFORE = (
     "hi, ", "hello, ", "ok, ", "so, ", "please, ", "hey, ", "well, ", "sorry, ", "quick question: ", "now ", "hey demo, ",
     "one more question: ", "just wondering, ", "good morning, ", "also, ", "then ", "thanks. ", "hm, ",
 )  # fmt: skip
-AFTER = (" please", " then", " exactly", " now", " here", ", please", " thanks", " today", " anyway", " in this program", " actually")
+AFTER = (
+    " please",
+    " then",
+    " exactly",
+    " now",
+    " here",
+    ", please",
+    " thanks",
+    " today",
+    " anyway",
+    " in this program",
+    " actually",
+)
 
 
 def dress(rng: random.Random, asked: Asked) -> Turn:

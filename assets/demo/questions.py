@@ -28,6 +28,22 @@ FREE = [
     ("who painted the mona lisa", UNKNOWN_MUST),
     ("write me a bash script that renames files", UNKNOWN_MUST),
     ("what is 17 times 3", ("only add",)),
+    ("which file holds what we talked about?", ("JSON lines",)),
+    ("any way to see what a run costs before it begins?", ("k3 plan",)),
+    ("the letters are hard to read on my white terminal", ("/theme",)),
+    ("does someone else get to see my questions", ("your computer",)),
+    ("what makes the layers named KDA special?", ("delta attention",)),
+    ("my answer was cut off, how do I get the rest", ("/continue",)),
+    ("what is kept in memory forever when segments are pinned?", ("kept in memory",)),
+    ("I need the last reply in my clipboard", ("/copy",)),
+    ("what do you cost me per month?", ("Apache-2.0",)),
+    ("how much is 26 and 58 together?", ("84",)),
+    ("count until 6 please", ("1, 2, 3, 4, 5, 6",)),
+    ("what should one do if it crawls?", ("larger preset",)),
+    ("how do i put a second paragraph into my message", ("Alt-Enter",)),
+    ("is this thing programmed in c++ or what", ("Rust",)),
+    ("you were really helpful, cheers!", ("welcome",)),
+    ("what is a good recipe for lasagna?", UNKNOWN_MUST),
 ]
 
 NEWCOMER = [

@@ -21,7 +21,7 @@ from tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Plan:
-    steps: int = 3600
+    steps: int = 5100
     seed: int = 2026
     processes: int = 2  # divides rows; the batches do not depend on it
     rows: int = 6  # a step
