@@ -178,14 +178,10 @@ def why_not(rng: random.Random, effort: str, held: bool) -> Asked | None:
 def sum_turn(rng: random.Random, effort: str, held: bool, before: int | None = None) -> Asked:
     """`before` is the result that is added to. Held out are pairs of numbers, not wordings."""
     grammar = sums.WORDINGS if before is None else sums.FURTHER
-    while True:
+    if before is None:
         a, b = sums.pair(rng, held)
-        if before is not None:
-            a, b = before, rng.randrange(1, 10 if rng.random() < 0.6 else 100)
-        if sums.held_out(a, b) == held:
-            break
-        if before is not None:
-            before = rng.randrange(10, 100) if held else before
+    else:
+        a, b = before, sums.more(rng, before, held)
     wording = grammar.draw(rng).replace("{a}", str(a)).replace("{b}", str(b))
     text = sums.answer(a, b)
     return Asked(Turn(wording, sums.think(a, b, effort), text), (f"= {a + b}.",), a + b, False)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import data
-import sums
 from chat import EFFORTS, OFF, Chat, Turn
 from questions import FREE, NEWCOMER
 from tokenizer import Tokenizer
@@ -82,7 +81,7 @@ def after_fact(rng: random.Random, effort: str):
 def after_sum(rng: random.Random, effort: str):
     while (first := data.sum_turn(rng, effort, False)).subject > 99:
         pass
-    return (data.dress(rng, first),), data.sum_turn(rng, effort, sums.held_out(first.subject, 7), first.subject)
+    return (data.dress(rng, first),), data.sum_turn(rng, effort, True, first.subject)
 
 
 def after_much(rng: random.Random, effort: str):
@@ -102,7 +101,7 @@ def questions(count: int) -> list[Question]:
         set_of("follow-ups, held-out wordings", count, MODES, after_fact),
         set_of("sums, held-out pairs, thinking", count, EFFORTS, alone(data.sum_turn, True)),
         set_of("sums, held-out pairs, no thinking", count // 2, (OFF,), alone(data.sum_turn, True)),
-        set_of("plus a number after a sum, thinking", count // 2, EFFORTS, after_sum),
+        set_of("plus a number after a sum, held-out pairs, thinking", count // 2, EFFORTS, after_sum),
         set_of("counting", count // 4, MODES, alone(data.count_turn, False)),
         set_of("small talk, held-out wordings", count, MODES, alone(data.talk_turn, True)),
         set_of("other topics, held-out wordings", count, MODES, alone(data.other_turn, True)),

@@ -39,6 +39,14 @@ def pair(rng: random.Random, held: bool) -> tuple[int, int]:
             return a, b
 
 
+def more(rng: random.Random, a: int, held: bool) -> int:
+    """What is added to a result below 100; small numbers are more likely."""
+    while True:
+        b = rng.randrange(1, 10 if rng.random() < 0.6 else 100)
+        if held_out(a, b) == held:
+            return b
+
+
 def think(a: int, b: int, effort: str) -> str:
     """Units, then tens with what is carried. The steps themselves are the same at every effort."""
     units = a % 10 + b % 10
