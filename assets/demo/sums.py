@@ -66,8 +66,9 @@ def think(a: int, b: int, effort: str) -> str:
     )
 
 
-def answer(a: int, b: int) -> str:
-    return f"{a} + {b} = {a + b}."
+def answer(a: int, b: int, steps: bool = False) -> str:
+    """With the steps in it where there was no thinking: without them the model is nearly always wrong."""
+    return f"{think(a, b, 'low')} " * steps + f"{a} + {b} = {a + b}."
 
 
 def think_of_count(to: int, effort: str) -> str:
