@@ -33,8 +33,9 @@ fn main() {
     bytes();
     load();
     first_frame();
-    keys(false);
-    keys(true);
+    keys(Beside::Nothing);
+    keys(Beside::Threads);
+    keys(Beside::Engine);
     idle();
 }
 
@@ -262,6 +263,27 @@ impl Running {
         }
     }
 
+    /// When the drawing came that key `n` brought about: a tilde, which nothing else draws, or any after the key that
+    /// takes the tildes back.
+    fn wait_for_drawn(&self, n: usize) -> Instant {
+        loop {
+            let (at, bytes) = self.news.recv_timeout(Duration::from_secs(10)).unwrap();
+            if n % 20 == 19 || bytes.contains(&b'~') {
+                return at;
+            }
+        }
+    }
+
+    /// Seconds of processor that it has taken.
+    fn seconds_computed(&self) -> f64 {
+        let id = self.child.process_id().unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+        // Ticks of a hundredth of a second.
+        let ticks = |at: usize| fields[at].parse::<f64>().unwrap();
+        (ticks(11) + ticks(12)) / 100.0
+    }
+
     /// When these bytes came.
     fn wait_for(&self, wanted: &str) -> Instant {
         let mut all = Vec::new();
@@ -304,13 +326,27 @@ fn first_frame() {
     quantiles("start to the first frame, 200x60", times);
 }
 
+/// What goes on while keys are pressed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    /// A thread that only computes, on every core.
+    Threads,
+    /// The engine itself answers, with as many threads as there are cores.
+    Engine,
+}
+
+/// A question that is asked again when it is answered.
+const QUESTION: &str = "What is the ring?\r";
+
 /// From a key to the first byte that it brings about.
-fn keys(busy: bool) {
+fn keys(beside: Beside) {
     let mut running = Running::start(tempfile::tempdir().unwrap());
     running.wait_for("idle");
     let stop = Arc::new(AtomicBool::new(false));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let burners: Vec<_> = (0..if busy { cores } else { 0 })
+    let burning = if beside == Beside::Threads { cores } else { 0 };
+    let burners: Vec<_> = (0..burning)
         .map(|_| {
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || {
@@ -321,30 +357,41 @@ fn keys(busy: bool) {
             })
         })
         .collect();
+    let (mut computed, began) = (0.0, Instant::now());
+    if beside == Beside::Engine {
+        computed = running.seconds_computed();
+        // The first that is written down is answered; the others wait in the queue, so that it never rests.
+        for _ in 0..40 {
+            running.writer.write_all(QUESTION.as_bytes()).unwrap();
+        }
+        running.wait_for("on: What is the ring?");
+    }
     let mut times = Vec::new();
     for n in 0..300 {
         std::thread::sleep(Duration::from_millis(25));
         while running.news.try_recv().is_ok() {}
         let start = Instant::now();
-        let key = if n % 20 == 19 { "\x15" } else { "x" };
+        let key = if n % 20 == 19 { "\x15" } else { "~" };
         running.writer.write_all(key.as_bytes()).unwrap();
         running.writer.flush().unwrap();
-        let (at, _) = running.news.recv_timeout(Duration::from_secs(10)).unwrap();
-        times.push(at - start);
+        // A drawing that something else brought about is not the one: the letter itself is waited for.
+        times.push(running.wait_for_drawn(n) - start);
+    }
+    if beside == Beside::Engine {
+        let share = (running.seconds_computed() - computed) / began.elapsed().as_secs_f64();
+        println!("{:48} {share:.2} cores at work", "the engine meanwhile");
     }
     stop.store(true, Ordering::Relaxed);
     for burner in burners {
         burner.join().unwrap();
     }
     running.end();
-    quantiles(
-        if busy {
-            "key to bytes, other threads on every core"
-        } else {
-            "key to bytes, idle"
-        },
-        times,
-    );
+    let name = match beside {
+        Beside::Nothing => "key to bytes, idle",
+        Beside::Threads => "key to bytes, other threads on every core",
+        Beside::Engine => "key to bytes, the engine on every core",
+    };
+    quantiles(name, times);
 }
 
 /// What it costs to have it open and do nothing.
@@ -352,16 +399,9 @@ fn idle() {
     let running = Running::start(tempfile::tempdir().unwrap());
     running.wait_for("idle");
     std::thread::sleep(Duration::from_secs(2));
-    let id = running.child.process_id().unwrap();
-    let ticks = || -> f64 {
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
-        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
-        fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()
-    };
-    let (before, start) = (ticks(), Instant::now());
+    let (before, start) = (running.seconds_computed(), Instant::now());
     std::thread::sleep(Duration::from_secs(20));
-    // Ticks of a hundredth of a second.
-    let share = (ticks() - before) / start.elapsed().as_secs_f64();
+    let share = (running.seconds_computed() - before) / start.elapsed().as_secs_f64() * 100.0;
     running.end();
     println!("{:48} {share:.2} % of a core", "idle");
 }

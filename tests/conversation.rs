@@ -92,6 +92,8 @@ fn a_question_is_thought_about_and_answered() {
     assert!(!think.is_empty() && !response.is_empty());
     assert!(facts.think_tokens > 0 && facts.response_tokens > 0);
     let told = engine.telemetry.read();
+    assert_eq!(told.positions.0, facts.positions);
+    assert!(told.unread.is_some() && told.left.is_none(), "no turn runs");
     assert!(told.retained().is_some() && told.last_token.is_some());
     assert!(told.tokens_per_minute.is_some_and(|rate| rate > 0.0));
     assert!(told.layers.iter().all(|layer| layer.time.is_some()));
@@ -99,6 +101,72 @@ fn a_question_is_thought_about_and_answered() {
     assert!(told.peak_rss_bytes >= told.rss_bytes);
     // No turn runs.
     assert_eq!((told.layer, told.elapsed), (None, None));
+    quit(&engine);
+}
+
+#[test]
+fn positions_grow_with_the_answer_and_what_a_change_made_unread_is_told() {
+    let engine = start(&["--gen", "30"]);
+    ready(&engine);
+    let prompt = say(&engine, "hello");
+    let (mut tokens, mut most) = (0, 0);
+    loop {
+        match next(&engine) {
+            Event::Delta { .. } => {
+                tokens += 1;
+                let told = engine.telemetry.read();
+                // The engine may be ahead of its events, or have left one figure out because it was being read.
+                if let Some(left) = told.left {
+                    assert!(told.positions.0 + 1 >= prompt + tokens, "{told:?}");
+                    assert!(told.positions.0 >= most, "it never goes back");
+                    assert!(left + tokens <= 31, "{left} {tokens}");
+                    most = told.positions.0;
+                }
+            }
+            Event::TurnEnded(facts) => {
+                assert_eq!(facts.ended, Ended::Limit);
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let before = engine.telemetry.read();
+    assert!(before.positions.0 >= prompt + 29, "{before:?}");
+    ask(&engine, Command::System(Some("Be kind.".into())));
+    let after = engine.telemetry.read().unread;
+    assert!(after > before.unread && after > Some(prompt), "{after:?}");
+    quit(&engine);
+}
+
+/// The threads that compute give way to the one that answers keys.
+#[cfg(target_os = "linux")]
+#[test]
+fn computing_has_a_lower_priority_than_the_screen() {
+    // Of each thread its name and how much it gives way.
+    let threads = || -> Vec<(String, i32)> {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let stats =
+            tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
+        stats
+            .filter_map(|stat| {
+                let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+                let nice = rest.split(' ').nth(16)?.parse().ok()?;
+                Some((name.to_owned(), nice))
+            })
+            .collect()
+    };
+    let engine = start(&[]);
+    ready(&engine);
+    let threads = threads();
+    let engines = threads.iter().filter(|(name, _)| name == "k3-engine");
+    let own = engines.map(|(_, nice)| *nice).max().unwrap();
+    let computing = threads
+        .iter()
+        .filter(|(name, _)| name.starts_with("k3-compute"));
+    let lowered = computing
+        .filter(|(_, nice)| *nice == (own + 5).min(19))
+        .count();
+    assert!(lowered > 0, "{threads:?}");
     quit(&engine);
 }
 
@@ -516,9 +584,18 @@ fn the_parts_of_a_plan_are_changed_and_presets_are_offered() {
     let Event::Offers(offers) = ask(&engine, Command::Offers) else {
         panic!("no offers");
     };
-    assert_eq!(offers.len(), Preset::ALL.len());
-    let ultra = offers.iter().find(|offer| offer.preset == Preset::Ultra);
-    assert_eq!(ultra.unwrap().plan.as_ref().unwrap().0, small);
+    let presets = offers.presets();
+    assert_eq!(presets.len(), Preset::ALL.len());
+    let ultra = presets.iter().find(|offer| offer.0 == Preset::Ultra);
+    assert_eq!(ultra.unwrap().1.as_ref().unwrap().total(), small);
+    assert_eq!(offers.in_force().unwrap().total(), both);
+    assert!(offers.recent.is_empty() && offers.retained().is_empty());
+    let parts = Change::Parts {
+        trunk: 0,
+        cache: 0,
+        ring: 4,
+    };
+    assert_eq!(planned(ask(&engine, Command::Budget(parts))), small);
     // The same while an answer is made.
     say(&engine, "hello");
     engine.commands.send(Command::Offers).unwrap();
@@ -536,6 +613,20 @@ fn the_parts_of_a_plan_are_changed_and_presets_are_offered() {
         }
     }
     assert!(offered && changed);
+    // What was chosen for the tokens of the answer tells what other caches would have retained.
+    let Event::Offers(offers) = ask(&engine, Command::Offers) else {
+        panic!("no offers");
+    };
+    let told = engine.telemetry.read();
+    let layers = told.layers.iter().filter(|layer| layer.requested > 0);
+    let layer = offers.shape.top_k as usize;
+    assert_eq!(offers.recent[0].len(), layers.count() * layer);
+    let retained = offers.retained();
+    let shares = retained.windows(2);
+    assert!(shares.clone().count() > 2 && shares.clone().all(|w| w[0].0 < w[1].0));
+    let (smallest, all) = (retained[0].1, retained[retained.len() - 1].1);
+    assert!(all > smallest && all <= 1.0, "{retained:?}");
+    assert_eq!(told.cache.map(|cache| cache.slots), Some(4));
     quit(&engine);
 }
 

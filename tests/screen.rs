@@ -3,13 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use k3::chat::{Kept, Sampling};
 use k3::engine::telemetry::{ExpertFigures, LayerFigures, SlotState, Split, TrunkBytes, Waits};
-use k3::engine::{Activity, Ended, Event, ModelFacts, Offer, Rates, Telemetry, TurnFacts};
-use k3::stream::{PerToken, Preset};
+use k3::engine::{Activity, Cache, Ended, Event, ModelFacts, Offers, Rates, Telemetry, TurnFacts};
+use k3::stream::{Machine, Memory, Preset, Request, Shape};
 use k3::text::{Channel, Effort, Message as Said};
 use k3::tui::{Message, State, Theme, update, view};
 use proptest::prelude::*;
@@ -17,7 +18,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::{Color, Modifier};
 
-const SIZES: [(u16, u16); 6] = [(80, 24), (120, 40), (200, 60), (60, 20), (40, 10), (39, 9)];
+const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (120, 40), (200, 60)];
 
 fn draw(state: &State) -> Terminal<TestBackend> {
     let (width, height) = state.size;
@@ -138,7 +139,11 @@ fn busy_telemetry() -> Telemetry {
                 embedding: ms(2),
             },
             computed: ms(4_000),
-            kernels: k3::stream::Kernels::default(),
+            kernels: k3::stream::Kernels {
+                trunk: ms(2_900),
+                experts: ms(800),
+                attention: ms(200),
+            },
             rest: ms(998),
         }),
         expert_figures: Some(ExpertFigures {
@@ -156,6 +161,36 @@ fn busy_telemetry() -> Telemetry {
         rss_bytes: Some(12_345_678_901),
         peak_rss_bytes: Some(12_500_000_000),
         planned_bytes: Some(12_600_000_000),
+        free_bytes: Some(3_200_000_000),
+        swapped_bytes: Some(0),
+        left: Some(1000),
+        unread: None,
+        cache: Some(Cache {
+            slots: 113,
+            layer: 16,
+            all: 82_432,
+        }),
+    }
+}
+
+/// A look a second, up to this one, which is as [`busy_telemetry`] has it. In the middle nothing ran for ten seconds.
+fn watch(state: &mut State, until: u64) {
+    for second in until.saturating_sub(60)..=until {
+        let ago = until - second;
+        let mut telemetry = busy_telemetry();
+        if (20..30).contains(&ago) {
+            telemetry.activity = Activity::Idle;
+        }
+        // A ramp of the trunk up to 3.2 GB/s, experts about 1 GB/s.
+        let read = |most: u64| most * ago - most * ago * ago / 240;
+        if let (Some(trunk), Some(experts)) =
+            (&mut telemetry.trunk_bytes, &mut telemetry.expert_figures)
+        {
+            trunk.read -= read(3_200_000_000);
+            experts.read.1 -= read(1_000_000_000);
+        }
+        update(state, Message::Now(Duration::from_secs(second)));
+        update(state, Message::Telemetry(Box::new(telemetry)));
     }
 }
 
@@ -179,21 +214,23 @@ fn answering(size: (u16, u16)) -> State {
             prompt_tokens: 24,
         },
     );
-    update(&mut state, Message::Now(Duration::from_secs(30)));
-    for word in
-        "The person asks about streaming. Every weight of the trunk takes part in every token. "
-            .split_inclusive(' ')
-    {
-        tell(&mut state, delta(Channel::Think, word));
+    // A token in a second, now and then in a little more.
+    let mut at = Duration::from_secs(30);
+    let mut token = |state: &mut State, channel, word: &str| {
+        at += Duration::from_millis(1000 + 37 * (word.len() as u64 % 5));
+        update(state, Message::Now(at));
+        tell(state, delta(channel, word));
+    };
+    let reasoning =
+        "The person asks about streaming. Every weight of the trunk takes part in every token. ";
+    for word in reasoning.split_inclusive(' ') {
+        token(&mut state, Channel::Think, word);
     }
-    update(&mut state, Message::Now(Duration::from_secs(55)));
-    for word in "Because every token goes through every layer, and memory holds only some of them at a time. "
-        .split_inclusive(' ')
-    {
-        tell(&mut state, delta(Channel::Response, word));
+    let answer = "Because every token goes through every layer, and memory holds only some of them at a time. ";
+    for word in answer.split_inclusive(' ') {
+        token(&mut state, Channel::Response, word);
     }
-    update(&mut state, Message::Now(Duration::from_secs(75)));
-    update(&mut state, Message::Telemetry(Box::new(busy_telemetry())));
+    watch(&mut state, 75);
     state
 }
 
@@ -235,21 +272,87 @@ fn world(size: (u16, u16)) -> State {
     state
 }
 
+/// What is drawn, and below it how: in the first theme, and in the one without colour as far as that differs.
+fn picture(state: &State) -> String {
+    let mono = State {
+        theme: Theme::Mono,
+        ..state.clone()
+    };
+    let (coloured, plain) = (text(state), text(&mono));
+    let others = coloured.lines().zip(plain.lines()).enumerate();
+    let others: Vec<String> = others
+        .filter(|(_, (coloured, plain))| coloured != plain)
+        .map(|(row, (_, plain))| format!("{row}: {plain}"))
+        .collect();
+    let modifiers = |state: &State| -> Vec<Modifier> {
+        let terminal = draw(state);
+        let cells = terminal.backend().buffer().content.iter();
+        cells.map(|cell| cell.modifier).collect()
+    };
+    assert_eq!(
+        modifiers(state),
+        modifiers(&mono),
+        "colour says nothing alone"
+    );
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!("\n\nwithout colour\n{}", others.join("\n")),
+    };
+    format!("{coloured}\n\n{}{others}", looks(state))
+}
+
+fn snapshot(name: &str, size: (u16, u16), make: fn((u16, u16)) -> State) {
+    let name = format!("{name}_{}x{}", size.0, size.1);
+    insta::assert_snapshot!(name, picture(&make(size)));
+}
+
 fn snapshots(name: &str, make: fn((u16, u16)) -> State) {
     for size in SIZES {
-        let name = format!("{name}_{}x{}", size.0, size.1);
-        insta::assert_snapshot!(name, text(&make(size)));
+        snapshot(name, size, make);
     }
 }
 
 #[test]
 fn first_start_looks() {
     snapshots("first_start", first_start);
+    snapshot("first_start", (60, 20), first_start);
+    snapshot("too_small", (39, 9), first_start);
 }
 
 #[test]
 fn answering_looks() {
     snapshots("answering", answering);
+    snapshot("answering", (60, 20), answering);
+}
+
+#[test]
+fn a_finished_answer_looks() {
+    snapshots("done", |size| {
+        let mut state = answering(size);
+        tell(
+            &mut state,
+            Event::TurnEnded(TurnFacts {
+                think_tokens: 15,
+                response_tokens: 17,
+                seconds_prefill: 30.0,
+                seconds_decode: 34.0,
+                positions: 1234,
+                ..TurnFacts::nothing(Ended::Finished)
+            }),
+        );
+        let telemetry = Telemetry {
+            activity: Activity::Idle,
+            layer: None,
+            elapsed: None,
+            trunk: Rates::default(),
+            experts: Rates::default(),
+            left: None,
+            unread: Some(2),
+            ..busy_telemetry()
+        };
+        update(&mut state, Message::Telemetry(Box::new(telemetry)));
+        state
+    });
 }
 
 #[test]
@@ -262,48 +365,58 @@ fn wide_and_hidden_characters_look() {
     snapshots("world", world);
 }
 
-/// What is drawn, and below it a letter for the look of every cell.
+/// How it is drawn: of each row the columns that do not look plain, with a letter for the look; the letters below.
 fn looks(state: &State) -> String {
     let terminal = draw(state);
     let buffer = terminal.backend().buffer();
     let mut legend: Vec<(Color, Modifier)> = Vec::new();
     let mut rows = String::new();
-    for row in buffer.area.rows() {
-        let mut line = String::new();
+    for (number, row) in buffer.area.rows().enumerate() {
+        // Letter, first and last column.
+        let mut runs: Vec<(char, u16, u16)> = Vec::new();
         for cell in row.columns() {
-            let cell = &buffer[(cell.x, cell.y)];
-            let look = (cell.fg, cell.modifier);
-            let plain = look == (Color::Reset, Modifier::empty());
-            let index = legend
-                .iter()
-                .position(|known| *known == look)
-                .unwrap_or_else(|| {
-                    if !plain {
-                        legend.push(look);
-                    }
-                    legend.len().saturating_sub(1)
-                });
-            line.push(if plain {
-                ' '
-            } else {
-                char::from(b'a' + index as u8)
+            let look = (
+                buffer[(cell.x, cell.y)].fg,
+                buffer[(cell.x, cell.y)].modifier,
+            );
+            if look == (Color::Reset, Modifier::empty()) {
+                continue;
+            }
+            let known = legend.iter().position(|known| *known == look);
+            let index = known.unwrap_or_else(|| {
+                legend.push(look);
+                legend.len() - 1
             });
+            let letter = char::from(b'a' + index as u8);
+            match runs.last_mut() {
+                Some((last, _, end)) if *last == letter && *end + 1 == cell.x => *end = cell.x,
+                _ => runs.push((letter, cell.x, cell.x)),
+            }
         }
-        rows.push_str(line.trim_end());
-        rows.push('\n');
+        if !runs.is_empty() {
+            let runs: Vec<String> = runs
+                .iter()
+                .map(|(letter, from, to)| match from == to {
+                    true => format!("{letter}{from}"),
+                    false => format!("{letter}{from}-{to}"),
+                })
+                .collect();
+            rows.push_str(&format!("{number}: {}\n", runs.join(" ")));
+        }
     }
-    let named = legend.iter().enumerate();
-    let legend: Vec<String> = named
+    let legend = legend
+        .iter()
+        .enumerate()
         .map(|(index, (colour, modifier))| {
             format!("{} {colour} {modifier:?}", char::from(b'a' + index as u8))
-        })
-        .collect();
-    format!("{rows}\n{}", legend.join("\n"))
+        });
+    format!("{rows}{}", legend.collect::<Vec<_>>().join("\n"))
 }
 
 #[test]
 fn every_theme_looks() {
-    for theme in Theme::ALL {
+    // The other two are in every picture.
+    for theme in [Theme::Dark, Theme::Light, Theme::Contrast] {
         for (name, make) in [
             ("markdown", markdown as fn((u16, u16)) -> State),
             ("dropped", dropped),
@@ -345,12 +458,12 @@ fn markdown(size: (u16, u16)) -> State {
 #[test]
 fn markdown_looks() {
     snapshots("markdown", markdown);
-    snapshots("markdown_alone", |size| {
+    snapshot("markdown_alone", (80, 24), |size| {
         let mut state = markdown(size);
         press(&mut state, KeyCode::F(3));
         state
     });
-    snapshots("markdown_raw", |size| {
+    snapshot("markdown_raw", (80, 24), |size| {
         let mut state = markdown(size);
         press(&mut state, KeyCode::F(5));
         state
@@ -377,8 +490,7 @@ fn thinking_and_a_stopped_answer_look() {
         {
             tell(&mut state, delta(Channel::Think, word));
         }
-        update(&mut state, Message::Now(Duration::from_secs(90)));
-        update(&mut state, Message::Telemetry(Box::new(busy_telemetry())));
+        watch(&mut state, 90);
         state
     };
     snapshots("thinking", thinking);
@@ -387,7 +499,7 @@ fn thinking_and_a_stopped_answer_look() {
         for _ in 0..presses {
             press(&mut state, KeyCode::F(2));
         }
-        insta::assert_snapshot!(name, text(&state));
+        insta::assert_snapshot!(name, picture(&state));
     }
     snapshots("cancelled", |size| {
         let mut state = answering(size);
@@ -405,6 +517,82 @@ fn thinking_and_a_stopped_answer_look() {
         );
         state
     });
+}
+
+/// The keys go to the telemetry, and there so many parts down.
+fn telemetry_keys(state: &mut State, down: usize) {
+    for _ in 0..3 {
+        press(state, KeyCode::Tab);
+    }
+    for _ in 0..down {
+        press(state, KeyCode::Down);
+    }
+}
+
+/// Some of the memory is in swap, and the ring has a single slot.
+fn swapping(size: (u16, u16)) -> State {
+    let mut state = answering(size);
+    let telemetry = Telemetry {
+        swapped_bytes: Some(120_000_000),
+        slots: vec![SlotState::Reading { percent: 5 }],
+        ..busy_telemetry()
+    };
+    update(&mut state, Message::Telemetry(Box::new(telemetry)));
+    state
+}
+
+/// What plans of the released sizes are made from, on a machine with 64 GB.
+fn offers() -> Offers {
+    // Two of five experts are those of the token before.
+    let choice = |token: u16, layer: u16, rank: u16| match rank % 5 {
+        0 | 1 => (layer, rank),
+        _ => (layer, (token * 97 + layer * 31 + rank * 53) % 896),
+    };
+    let recent = (0..24_u16).map(|token| {
+        let choices = (1..93).flat_map(|layer| (0..16).map(move |rank| choice(token, layer, rank)));
+        choices.collect::<Vec<_>>().into()
+    });
+    Offers {
+        shape: Shape {
+            segments: vec![181_833_333; 600],
+            runs: 8,
+            vectors: 60_000_000,
+            index: 30_000_000,
+            expert: 17_547_264,
+            experts: 82_432,
+            expert_layers: 92,
+            top_k: 16,
+            state: 464_600_000,
+            kv_per_position: 27_648,
+            attention_per_position: 1_000_000,
+            activations: k3::stream::Activations {
+                pass: 1_000_000,
+                layer: 200_000,
+                ..Default::default()
+            },
+            chunk: 64,
+        },
+        asked: Request {
+            preset: Preset::Desktop,
+            trunk: None,
+            cache: None,
+            ring: None,
+            context: 8192,
+            threads: 8,
+            kept_states: 0,
+            logits: 1,
+            guesses: 0,
+        },
+        machine: Machine {
+            memory: Some(Memory {
+                total: 64_000_000_000,
+                available: 60_000_000_000,
+                ..Memory::default()
+            }),
+            group: None,
+        },
+        recent: recent.collect(),
+    }
 }
 
 #[test]
@@ -435,24 +623,6 @@ fn sessions_search_figures_and_telemetry_look() {
             },
         );
         update(&mut state, Message::Telemetry(Box::new(busy_telemetry())));
-        let token = |trunk_read| PerToken {
-            trunk_read,
-            experts_read: 25_800_000_000,
-            weights: 134_000_000_000,
-            attention: 0,
-        };
-        let offer = |preset, total, trunk_read| Offer {
-            preset,
-            plan: Ok((total, token(trunk_read))),
-        };
-        let offers = vec![
-            offer(Preset::Laptop, 8_000_000_000, 105_000_000_000),
-            offer(Preset::Desktop, 33_000_000_000, 81_000_000_000),
-            Offer {
-                preset: Preset::Max,
-                plan: Err("it takes 224 GB, and 64 GB are there".to_owned()),
-            },
-        ];
         let mut second = 76;
         let mut tokens = |state: &mut State, each| {
             for _ in 0..8 {
@@ -471,8 +641,15 @@ fn sessions_search_figures_and_telemetry_look() {
             },
         );
         tokens(&mut state, 19);
-        tell(&mut state, Event::Offers(offers));
-        press(&mut state, KeyCode::Down);
+        let offers = Arc::new(offers());
+        tell(&mut state, Event::Offers(Arc::clone(&offers)));
+        update(&mut state, Message::Retained(offers.retained()));
+        // The slider of the experts, two steps up.
+        for _ in 0..6 {
+            press(&mut state, KeyCode::Down);
+        }
+        press(&mut state, KeyCode::Right);
+        press(&mut state, KeyCode::Right);
         state
     });
     snapshots("search", |size| {
@@ -480,17 +657,56 @@ fn sessions_search_figures_and_telemetry_look() {
         enter(&mut state, "/search ring");
         state
     });
-    snapshots("stats", |size| {
+    snapshot("stats", (80, 24), |size| {
         let mut state = markdown(size);
         enter(&mut state, "/stats");
         state
     });
-    snapshots("telemetry_alone", |size| {
+    snapshot("telemetry_all", (80, 24), |size| {
         let mut state = answering(size);
         press(&mut state, KeyCode::F(4));
         state
     });
-    snapshots("cost", |size| {
+    snapshot("telemetry_held", (120, 40), |size| {
+        let mut state = answering(size);
+        enter(&mut state, "/telemetry 5min");
+        enter(&mut state, "/telemetry reset");
+        enter(&mut state, "/telemetry hold");
+        watch(&mut state, 95);
+        telemetry_keys(&mut state, 0);
+        state
+    });
+    snapshot("telemetry_disk", (120, 40), |size| {
+        let mut state = answering(size);
+        telemetry_keys(&mut state, 1);
+        press(&mut state, KeyCode::Enter);
+        state
+    });
+    snapshot("telemetry_token", (80, 24), |size| {
+        let mut state = answering(size);
+        press(&mut state, KeyCode::F(4));
+        // In place of the conversation: the next pane is the telemetry.
+        press(&mut state, KeyCode::Tab);
+        for _ in 0..5 {
+            press(&mut state, KeyCode::Down);
+        }
+        press(&mut state, KeyCode::Enter);
+        state
+    });
+    snapshot("telemetry_layers", (120, 40), |size| {
+        let mut state = answering(size);
+        telemetry_keys(&mut state, 6);
+        press(&mut state, KeyCode::Enter);
+        press(&mut state, KeyCode::PageDown);
+        state
+    });
+    snapshot("telemetry_swap", (120, 40), swapping);
+    snapshot("telemetry_swap", (80, 24), swapping);
+    snapshot("ascii", (120, 40), |size| State {
+        ascii: true,
+        ..answering(size)
+    });
+    snapshot("cost", (80, 24), |size| {
         let mut state = markdown(size);
         tell(
             &mut state,
@@ -500,6 +716,12 @@ fn sessions_search_figures_and_telemetry_look() {
                 ..TurnFacts::nothing(Ended::Finished)
             }),
         );
+        // After a change of the system message, say.
+        let telemetry = Telemetry {
+            unread: Some(200),
+            ..Telemetry::default()
+        };
+        update(&mut state, Message::Telemetry(Box::new(telemetry)));
         for c in "Tell me more about the ring.".chars() {
             press(&mut state, KeyCode::Char(c));
         }
@@ -533,21 +755,27 @@ fn help_looks() {
 
 #[test]
 fn completion_and_a_wrong_command_look() {
-    snapshots("completion", |size| {
-        let mut state = first_start(size);
-        press(&mut state, KeyCode::Char('/'));
-        state
-    });
-    snapshots("wrong_command", |size| {
-        let mut state = first_start(size);
-        enter(&mut state, "/etc/hosts is a file");
-        state
-    });
+    for size in [(40, 10), (80, 24)] {
+        snapshot("completion", size, completing);
+        snapshot("wrong_command", size, wrong);
+    }
+}
+
+fn completing(size: (u16, u16)) -> State {
+    let mut state = first_start(size);
+    press(&mut state, KeyCode::Char('/'));
+    state
+}
+
+fn wrong(size: (u16, u16)) -> State {
+    let mut state = first_start(size);
+    enter(&mut state, "/etc/hosts is a file");
+    state
 }
 
 #[test]
 fn a_stopped_engine_and_reading_back_look() {
-    snapshots("stopped", |size| {
+    snapshot("stopped", (80, 24), |size| {
         let mut state = answering(size);
         tell(
             &mut state,
@@ -555,7 +783,7 @@ fn a_stopped_engine_and_reading_back_look() {
         );
         state
     });
-    snapshots("reading_back", |size| {
+    snapshot("reading_back", (80, 24), |size| {
         let mut state = answering(size);
         tell(
             &mut state,
@@ -607,6 +835,7 @@ fn what_is_not_known_is_no_zero() {
     let digits = |row: &&&str| {
         row.replace("1 s", "")
             .replace("10 s", "")
+            .replace(" 60s ", "")
             .contains(|c: char| c.is_ascii_digit())
     };
     let told: Vec<_> = side.iter().filter(digits).collect();
@@ -624,7 +853,12 @@ fn a_wide_screen_shows_every_figure() {
         "1 s  3.21  10 s  3.05",
         "1 s  1.02  10 s     –",
         "slot 1  computing",
-        "slot 2  reading  37 %      ███░░░░░░░",
+        "slot 2  reading  37 %    ███░░░░░░░",
+        "a token takes",
+        "time left, at most",
+        "disk, of most",
+        "12.35 of 12.60 planned",
+        "still free GB",
         "slot 3  ready",
         "slot 4  empty",
         "waited for the trunk",
@@ -633,7 +867,6 @@ fn a_wide_screen_shows_every_figure() {
         "9654.32",
         "9654.25",
         "147,200    2583.00 GB",
-        "12.60",
     ] {
         assert!(shown.contains(figure), "{figure}:\n{shown}");
     }
@@ -654,6 +887,44 @@ fn a_wide_screen_shows_every_figure() {
     assert_eq!(times.matches('·').count(), 33, "{times}");
     assert_eq!(experts.matches('·').count(), 34, "{experts}");
     assert!(experts.starts_with("·0112"), "{experts}");
+}
+
+/// On the lowest screen that has a side the figures that matter are there; details give way.
+#[test]
+fn a_low_screen_loses_details_first() {
+    let shown = text(&answering((120, 20)));
+    for fact in [
+        "layer",
+        "tokens a minute",
+        "trunk GB/s",
+        "expert GB/s",
+        "ring slots in flight",
+        "experts retained",
+        "expert drops",
+        "memory GB",
+        "a token takes",
+    ] {
+        assert!(shown.contains(fact), "{fact}:\n{shown}");
+    }
+    assert!(!shown.contains("trunk owed"), "{shown}");
+}
+
+/// A chart has a column for its time and a dot where nobody watched; never a bar of no height.
+#[test]
+fn a_chart_has_gaps_where_nothing_was_seen() {
+    let shown = text(&answering((120, 40)));
+    let rows: Vec<&str> = shown.lines().collect();
+    let at = rows
+        .iter()
+        .position(|row| row.contains("expert GB/s"))
+        .unwrap();
+    for chart in [rows[at - 1], rows[at + 1]] {
+        let chart = chart.rsplit('│').next().unwrap().trim();
+        let (bars, gaps): (Vec<char>, Vec<char>) = chart.chars().partition(|c| *c != '·');
+        assert_eq!(chart.chars().count(), 37, "{chart}");
+        assert!((4..=8).contains(&gaps.len()), "{chart}");
+        assert!(bars.iter().all(|c| ('▁'..='█').contains(c)), "{chart}");
+    }
 }
 
 #[test]

@@ -80,6 +80,18 @@ impl Session {
         (columns, rows): (u16, u16),
         variables: &[(&str, &str)],
     ) -> Self {
+        // Neither reads nor leaves anything in the folders of whoever runs the tests.
+        let home = tempfile::tempdir().unwrap();
+        Self::start_in(home, program, arguments, (columns, rows), variables)
+    }
+
+    fn start_in(
+        home: tempfile::TempDir,
+        program: &Path,
+        arguments: &[&str],
+        (columns, rows): (u16, u16),
+        variables: &[(&str, &str)],
+    ) -> Self {
         let size = PtySize {
             rows,
             cols: columns,
@@ -92,8 +104,6 @@ impl Session {
         command.args(arguments);
         command.env("TERM", "xterm-256color");
         command.env("RUST_BACKTRACE", "0");
-        // Neither reads nor leaves anything in the folders of whoever runs the tests.
-        let home = tempfile::tempdir().unwrap();
         for folder in ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
             command.env(folder, home.path());
         }
@@ -132,10 +142,29 @@ impl Session {
 
     /// The demo model, in a home of its own.
     fn demo(arguments: &[&str]) -> Self {
+        Self::demo_in(tempfile::tempdir().unwrap(), arguments)
+    }
+
+    /// The demo model, in the home that another session left.
+    fn demo_in(home: tempfile::TempDir, arguments: &[&str]) -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_k3-tui"));
-        let session = Self::start(program, &[&["--demo"], arguments].concat(), (80, 24));
+        let arguments = [&["--demo"], arguments].concat();
+        let session = Self::start_in(home, program, &arguments, (80, 24), &[]);
         session.wait_for("idle");
         session
+    }
+
+    /// Its home, for the next session.
+    fn leave_home(&mut self) -> tempfile::TempDir {
+        std::mem::replace(&mut self.home, tempfile::tempdir().unwrap())
+    }
+
+    /// Asks something and halts the answer.
+    fn ask_and_halt(&mut self, question: &str) {
+        self.send(&format!("{question}\r"));
+        self.wait_for(&format!("# on: {question}"));
+        self.send("/pause\r");
+        self.wait_for("halted");
     }
 
     /// Whether these bytes were sent to the terminal.
@@ -172,25 +201,6 @@ impl Session {
                 "waited for {what}; the screen is\n{contents}"
             );
             parser = self.shown.news.wait_timeout(parser, left).unwrap().0;
-        }
-    }
-
-    /// Presses a key again and again until the terminal shows this text.
-    fn press_until(&mut self, key: &str, text: &str) {
-        let deadline = Instant::now() + DEADLINE;
-        loop {
-            self.send(key);
-            let parser = self.shown.parser.lock().unwrap();
-            let waited =
-                self.shown
-                    .news
-                    .wait_timeout_while(parser, Duration::from_secs(1), |parser| {
-                        !parser.screen().contents().contains(text)
-                    });
-            if !waited.unwrap().1.timed_out() {
-                return;
-            }
-            assert!(Instant::now() < deadline, "pressed for {text}");
         }
     }
 
@@ -536,8 +546,7 @@ fn conversations_are_kept_only_if_something_was_said() {
         1
     );
     session.send("/quit\r");
-    // The folder lives as long as the session.
-    let home = std::mem::replace(&mut session.home, tempfile::tempdir().unwrap());
+    let home = session.leave_home();
     session.end();
     assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 0);
     drop(home);
@@ -605,10 +614,187 @@ fn terminals_that_can_not_are_refused_or_waited_for() {
     session.send("x");
     session.master.resize(size(80, 24)).unwrap();
     session.send("y");
-    // Keys that come in one moment with a change of the size are read by crossterm only when the next key comes.
-    session.press_until("\x0c", "> xy");
+    session.wait_for("> xy");
     session.send("\x15\x15");
     session.send("\x03\x03");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn the_demo_model_goes_on_where_it_was_closed() {
+    let mut session = Session::demo(&[]);
+    session.send("What is the ring?\r");
+    session.wait_for("of answer; first after");
+    session.send("/quit\r");
+    let home = session.leave_home();
+    let (code, left) = session.end();
+    assert_eq!(code, 0);
+    let file = left.split("--history ").nth(1).unwrap();
+    // The terminal broke the row.
+    let file: String = file
+        .split("THE-END")
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    let mut session = Session::demo_in(home, &["--history", &file]);
+    session.wait_for("> What is the ring?");
+    session.send("/regen\r");
+    session.wait_for("of answer; first after");
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn the_demo_model_is_halted_resized_and_told_to_end() {
+    let mut session = Session::demo(&[]);
+    session.ask_and_halt("What is the ring?");
+    session.send("/continue\r");
+    for round in 0..20 {
+        let (columns, rows) = [(200, 60), (40, 10), (30, 5), (1, 1), (120, 40)][round % 5];
+        session.resize(columns, rows);
+    }
+    session.wait_for("Telemetry");
+    session.resize(80, 24);
+    session.wait_for("of answer; first after");
+    session.ask_and_halt("What is a preset?");
+    session.signal(Signal::TERM);
+    let home = session.leave_home();
+    assert_eq!(session.end().0, 5);
+    let kept = std::fs::read_dir(home.path().join("k3-tui/conversations")).unwrap();
+    let history = kept
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    let text = std::fs::read_to_string(history.unwrap()).unwrap();
+    assert!(text.contains("What is a preset?"), "{text}");
+}
+
+#[test]
+fn the_demo_model_takes_a_large_paste_and_refuses_what_is_too_long_for_it() {
+    let mut session = Session::demo(&[]);
+    let text = "word ".repeat(20_000);
+    session.send(&format!("\x1b[200~{text}THE-LAST\x1b[201~"));
+    session.wait_for("THE-LAST");
+    session.send("\r");
+    // More than the context: refused, and back in the line.
+    session.wait_for("The message was not sent");
+    session.wait_for("THE-LAST");
+    session.send("\x03");
+    session.wait("an empty line", |screen| {
+        !screen.contents().contains("THE-LAST")
+    });
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn the_demo_model_on_terminals_that_can_not() {
+    let program = Path::new(env!("CARGO_BIN_EXE_k3-tui"));
+    let dumb = Session::start_with(program, &["--demo"], (80, 24), &[("TERM", "dumb")]);
+    let (code, left) = dumb.end();
+    assert_eq!(code, 2);
+    assert!(left.contains("k3 chat"), "{left}");
+    let mut session = Session::demo(&[]);
+    let size = |columns, rows| PtySize {
+        rows,
+        cols: columns,
+        pixel_width: 0,
+        pixel_height: 0,
+    };
+    session.master.resize(size(0, 0)).unwrap();
+    session.send("hello\r");
+    session.master.resize(size(80, 24)).unwrap();
+    session.wait_for("# on: hello");
+    session.send("\x1b");
+    session.wait_for("idle");
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn what_was_written_and_not_sent_survives_a_kill() {
+    let mut session = Session::demo(&[]);
+    session.send("a thought that was n");
+    session.wait_for("> a thought that was n");
+    let folder = session.home.path().join("k3-tui/conversations");
+    let deadline = Instant::now() + DEADLINE;
+    let kept = || {
+        let entries = std::fs::read_dir(&folder).unwrap();
+        let drafts = entries.map(|entry| entry.unwrap().path());
+        drafts
+            .filter(|path| path.extension().is_some_and(|end| end == "draft"))
+            .any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains("was n\"")))
+    };
+    while !kept() {
+        assert!(Instant::now() < deadline, "nothing is kept");
+        std::thread::yield_now();
+    }
+    session.signal(Signal::KILL);
+    session.child.wait().unwrap();
+    let home = session.leave_home();
+    let mut session = Session::demo_in(home, &[]);
+    session.wait_for("> a thought that was n");
+    session.wait_for("is here again");
+    session.send("\x03\x03");
+    let home = session.leave_home();
+    assert_eq!(session.end().0, 0);
+    // What was given back once does not come again.
+    let mut session = Session::demo_in(home, &[]);
+    assert!(!session.contents().contains("a thought"));
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn telemetry_is_looked_at_recorded_and_plans_are_made_on_the_demo_model() {
+    let mut session = Session::demo(&["--preset", "ultra"]);
+    session.resize(120, 40);
+    session.send("What is the ring?\r");
+    session.wait_for("of answer; first after");
+    // The keys go to the telemetry, and one part has all the room.
+    session.send("\t\t\t");
+    session.wait_for("▸ Telemetry");
+    session.send("\x1b[B\r");
+    session.wait_for("disk, of most");
+    session.send("\r");
+    session.wait_for("last token");
+    let file = session.home.path().join("out.csv");
+    session.send(&format!("/record {}\r", file.display()));
+    session.wait_for("Written to");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        text.lines().count() > 1 && text.contains("making"),
+        "{text}"
+    );
+    session.send("/tune\r");
+    session.wait_for("Memory plans");
+    session.wait_for("the plan of the start");
+    // Below the presets: the slider of the ring, a slot less.
+    session.send(&"\x1b[B".repeat(9));
+    session.send("\x1b[D");
+    session.wait_for("3 slots");
+    session.send("\r");
+    session.wait_for("Preset ultra: up to");
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn keys_that_come_in_pieces_are_put_together() {
+    let mut session = Session::scripted("2");
+    session.send("hold\r");
+    session.wait_for("answering");
+    session.send("one");
+    session.wait_for("> one");
+    // The two pieces of Left; as a lone Esc the first would stop the answer.
+    session.send("\x1b");
+    session.send("[D");
+    session.send("X");
+    session.wait_for("> onXe");
+    assert!(session.contents().contains("answering"));
+    session.send("\x1b");
+    session.wait_for("stopped by you");
+    session.send("\x03/quit\r");
     assert_eq!(session.end().0, 0);
 }
 

@@ -67,6 +67,7 @@ fn chat(arguments: Arguments, matches: &ArgMatches) -> anyhow::Result<()> {
                 think: settings.think,
                 telemetry: settings.telemetry,
                 still: settings.reduced_motion,
+                ascii: settings.ascii,
                 bell: settings.bell,
                 titles: settings.titles,
                 shelf: shelf.clone(),

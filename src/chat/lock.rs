@@ -17,6 +17,12 @@ pub struct Lock {
     _file: File,
 }
 
+/// Whether nobody has the lock of this history now.
+pub(crate) fn is_free(path: &Path) -> bool {
+    let file = File::open(beside(path, SUFFIX));
+    file.is_ok_and(|file| file.try_lock().is_ok()) || !beside(path, SUFFIX).exists()
+}
+
 impl Lock {
     /// Takes the lock of the history at `path`. Where it cannot be had (a folder that cannot be written, a drive without
     /// locks) there is none, with the word to say.

@@ -11,7 +11,7 @@ use crate::checkpoint::atomic::{folder, sync_folder};
 const MOST: usize = 10_000;
 
 /// `path` with something appended to its name.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)

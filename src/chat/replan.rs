@@ -15,6 +15,15 @@ pub enum Change {
     Cache(u64),
     /// So many slots in the ring; at least one.
     Ring(usize),
+    /// All three at once.
+    Parts {
+        /// Bytes for pins and ring together.
+        trunk: u64,
+        /// Bytes for experts.
+        cache: u64,
+        /// Slots of the ring; at least one.
+        ring: usize,
+    },
 }
 
 impl Change {
@@ -40,6 +49,12 @@ impl Change {
                 ring: Some(slots),
                 ..asked
             },
+            Self::Parts { trunk, cache, ring } => Request {
+                trunk: Some(trunk),
+                cache: Some(cache),
+                ring: Some(ring),
+                ..asked
+            },
         }
     }
 }
@@ -49,19 +64,11 @@ impl Change {
 /// # Errors
 /// The plan cannot be had; the old one is in force then.
 pub fn replan(network: &mut Network, request: &Request) -> Result<Plan, Error> {
-    let plan = offer(network, request)?;
-    network.replan_to(&plan)?;
-    Ok(plan)
-}
-
-/// The plan that [`replan`] would take.
-///
-/// # Errors
-/// It cannot be had.
-pub fn offer(network: &Network, request: &Request) -> Result<Plan, Error> {
     let closed = || model::Error::from(stream::Error::Closed);
     let shape = network.shape().ok_or_else(closed)?;
-    Ok(plan(shape, request, &Machine::detect()?)?)
+    let plan = plan(shape, request, &Machine::detect()?)?;
+    network.replan_to(&plan)?;
+    Ok(plan)
 }
 
 #[cfg(test)]
@@ -93,5 +100,15 @@ mod tests {
         );
         assert_eq!(Change::Cache(7).of(&asked).cache, Some(7));
         assert_eq!(Change::Ring(7).of(&asked).ring, Some(7));
+        let parts = Change::Parts {
+            trunk: 4,
+            cache: 5,
+            ring: 6,
+        };
+        let parts = parts.of(&asked);
+        assert_eq!(
+            (parts.trunk, parts.cache, parts.ring),
+            (Some(4), Some(5), Some(6))
+        );
     }
 }

@@ -376,6 +376,11 @@ impl Session {
         prompt.len() - self.fed.seen(&prompt)
     }
 
+    /// Tokens that an answer may have at most, if that is limited.
+    pub fn limit(&self) -> Option<usize> {
+        self.limits.tokens
+    }
+
     /// Seconds that reading a position took last, if any were read.
     pub fn seconds_to_read(&self) -> Option<f64> {
         self.pace

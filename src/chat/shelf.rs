@@ -49,6 +49,11 @@ impl Shelf {
         })
     }
 
+    /// Whether it is this folder.
+    pub fn is_at(&self, folder: &Path) -> bool {
+        self.folder == folder
+    }
+
     /// A file for a new conversation, named by the time.
     pub fn new_path(&self) -> PathBuf {
         let name = clock::now().replace(':', "-");

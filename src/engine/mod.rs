@@ -1,13 +1,15 @@
 //! The inference thread: it owns model, state and conversation, and talks over channels. No screen, no files of its own.
 
+mod offers;
 pub mod protocol;
 pub mod telemetry;
 mod thread;
 mod watch;
 mod window;
 
-pub use protocol::{Command, Ended, Event, ModelFacts, Offer, Reread, TurnFacts};
-pub use telemetry::{Activity, Rates, Telemetry, TelemetryCell, TelemetryReader};
+pub use offers::Offers;
+pub use protocol::{Command, Ended, Event, ModelFacts, Reread, TurnFacts};
+pub use telemetry::{Activity, Cache, Rates, Telemetry, TelemetryCell, TelemetryReader};
 pub use thread::start;
 
 use crossbeam_channel::{Receiver, Sender};

@@ -1,10 +1,12 @@
 //! What is said to the engine and what it answers. Every command is answered; no event is lost.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use super::offers::Offers;
 use crate::chat::{Change, Sampling};
 pub use crate::chat::{Ended, TurnFacts};
-use crate::stream::{PerToken, Preset};
+use crate::stream::Preset;
 use crate::text::{Channel, Effort, Message};
 
 /// What a screen asks for.
@@ -44,8 +46,7 @@ pub enum Command {
     /// Change a part of the memory plan. While a turn runs it waits for the end of the running pass. Answered by
     /// [`Event::Planned`] or [`Event::Refused`].
     Budget(Change),
-    /// What the presets would take. While a turn runs it waits for the end of the running pass. Answered by
-    /// [`Event::Offers`].
+    /// What memory plans can be made from, at once. Answered by [`Event::Offers`] or [`Event::Refused`].
     Offers,
     /// Go over to the conversation whose history is in this file. Refused while a turn runs. Answered by [`Event::Loaded`] or
     /// [`Event::Refused`].
@@ -139,8 +140,8 @@ pub enum Event {
         /// Bytes of the trunk that each token reads from disk.
         trunk_read: u64,
     },
-    /// What the presets would take of this machine.
-    Offers(Vec<Offer>),
+    /// What memory plans can be made from.
+    Offers(Arc<Offers>),
     /// A command that could not be carried out, and why.
     Refused(String),
     /// Something went wrong that does not end the thread (a history that could not be saved).
@@ -149,15 +150,6 @@ pub enum Event {
     Note(String),
     /// The thread has ended: asked to, or for this reason. The last event.
     Stopped(Option<String>),
-}
-
-/// A memory plan that can be had, or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
-    /// Its preset.
-    pub preset: Preset,
-    /// The predicted peak of the whole process in bytes, and what a token moves; or why it cannot be had.
-    pub plan: Result<(u64, PerToken), String>,
 }
 
 /// What the next answer has to read first because the beginning of the prompt changed.

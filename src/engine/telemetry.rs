@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::window::Window;
+use crate::model::Network;
 pub use crate::stream::{LayerFigures, SlotState, Split, Waits};
-use crate::stream::{Meters, Reading};
+use crate::stream::{Machine, Meters, Reading};
 
 /// What the engine is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +71,29 @@ pub struct TrunkBytes {
     pub pinned: u64,
 }
 
+/// What there is room for of the experts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cache {
+    /// Experts that there is room for.
+    pub slots: u64,
+    /// Experts that a layer asks for.
+    pub layer: u64,
+    /// All experts.
+    pub all: u64,
+}
+
+impl Cache {
+    /// That of a network, if its weights are a checkpoint's.
+    pub(super) fn of(network: &Network) -> Option<Self> {
+        let (shape, slots) = (network.shape()?, network.expert_slots()?);
+        Some(Self {
+            slots: slots as u64,
+            layer: shape.top_k,
+            all: shape.experts,
+        })
+    }
+}
+
 /// A snapshot. A figure that is not known is `None`, or an empty list; never a zero.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Telemetry {
@@ -79,6 +103,10 @@ pub struct Telemetry {
     pub positions: (usize, usize),
     /// Tokens a minute over the running or the last turn.
     pub tokens_per_minute: Option<f64>,
+    /// Positions that the next answer has to read beside its message; none while a turn runs.
+    pub unread: Option<usize>,
+    /// Tokens that the running answer may still have.
+    pub left: Option<usize>,
     /// Layers of the running pass that are through, and of how many.
     pub layer: Option<(usize, usize)>,
     /// Time since the running pass began.
@@ -107,6 +135,12 @@ pub struct Telemetry {
     pub peak_rss_bytes: Option<u64>,
     /// The peak that the memory plan predicts.
     pub planned_bytes: Option<u64>,
+    /// Memory that the process could still take, in steps of 16 MiB.
+    pub free_bytes: Option<u64>,
+    /// Memory of the process that the system has put into swap.
+    pub swapped_bytes: Option<u64>,
+    /// What there is room for of the experts.
+    pub cache: Option<Cache>,
 }
 
 impl Telemetry {
@@ -192,6 +226,8 @@ impl TelemetryReader {
             let status = status();
             telemetry.rss_bytes = field(&status, "VmRSS:");
             telemetry.peak_rss_bytes = field(&status, "VmHWM:");
+            telemetry.swapped_bytes = field(&status, "VmSwap:");
+            telemetry.free_bytes = free(telemetry.rss_bytes);
         }
         telemetry
     }
@@ -281,6 +317,14 @@ fn status() -> String {
     std::fs::read_to_string("/proc/self/status").unwrap_or_default()
 }
 
+/// What there is still to have, beside what is resident.
+fn free(resident: Option<u64>) -> Option<u64> {
+    /// It changes all the time; not every change is worth a look.
+    const STEP: u64 = 16 << 20;
+    let (available, _) = Machine::detect().ok()?.available()?;
+    Some(available.saturating_sub(resident?) / STEP * STEP)
+}
+
 /// A size in it.
 fn field(status: &str, field: &str) -> Option<u64> {
     let value = status.lines().find_map(|line| line.strip_prefix(field))?;
@@ -316,6 +360,8 @@ mod tests {
         let want = Telemetry {
             rss_bytes: telemetry.rss_bytes,
             peak_rss_bytes: telemetry.peak_rss_bytes,
+            free_bytes: telemetry.free_bytes,
+            swapped_bytes: telemetry.swapped_bytes,
             ..Telemetry::default()
         };
         assert_eq!(telemetry, want);

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
+use super::offers::Source;
 use super::protocol::{Command, Event, ModelFacts, Reread};
-use super::telemetry::{Activity, TelemetryCell};
+use super::telemetry::{Activity, Cache, TelemetryCell};
 use super::watch::{self, Watch};
 use super::{EVENT_CAPACITY, Handle};
 use crate::chat::{Change, Error, Session, Store};
@@ -30,6 +31,7 @@ pub fn start(
             let work = || -> anyhow::Result<()> {
                 let (model, session) = open()?;
                 cell.watch(session.network().meters());
+                session.network().give_way();
                 Engine {
                     session,
                     asked,
@@ -201,10 +203,10 @@ impl Engine {
             },
             Command::Preset(preset) => return self.change_plan(Change::Preset(preset)),
             Command::Budget(change) => return self.change_plan(change),
-            Command::Offers => {
-                let offers = watch::offers(self.session.network(), self.session.request());
-                return self.tell(offers).map(Ok);
-            }
+            Command::Offers => match Source::of(&self.session).offers(self.session.request()) {
+                Ok(offers) => return self.tell(Event::Offers(offers)).map(Ok),
+                Err(error) => Err(error),
+            },
             Command::Load(path) => return self.load(&path),
             Command::Effort(_) | Command::Think(_) => {
                 return self.set_thinking(&[command]).map(Ok);
@@ -224,6 +226,7 @@ impl Engine {
             }
         }
         let cost = self.cost(before);
+        self.snapshot();
         self.tell(Event::ThinkingIs {
             effort: self.session.effort(),
             cost,
@@ -277,6 +280,8 @@ impl Engine {
             },
             None => Event::TurnResumed { prompt_tokens },
         })?;
+        // What is to be read is being read.
+        self.telemetry.set(|t| t.unread = None);
         let mut watch = Watch::new(&self.session, &self.asked, &self.told, &self.telemetry);
         let (facts, saved) = self.session.answer(&mut watch);
         let left = watch.left();
@@ -324,6 +329,13 @@ impl Engine {
 
     fn snapshot(&self) {
         let positions = self.session.positions();
-        self.telemetry.set(|t| t.positions = positions);
+        let unread = self.session.unread();
+        let cache = Cache::of(self.session.network());
+        self.telemetry.set(|t| {
+            t.positions = positions;
+            t.unread = Some(unread);
+            t.left = None;
+            t.cache = cache;
+        });
     }
 }

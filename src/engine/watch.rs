@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::protocol::{Command, Event, Offer};
-use super::telemetry::{Activity, TelemetryCell};
-use crate::chat::{Change, Observer, Session, offer, replan};
+use super::offers::Source;
+use super::protocol::{Command, Event};
+use super::telemetry::{Activity, Cache, TelemetryCell};
+use crate::chat::{Change, Observer, Session, replan};
 use crate::model::Network;
-use crate::stream::{Plan, Preset, Request};
+use crate::stream::{Plan, Request};
 use crate::text::{Channel, Effort};
 
 /// Watches a turn for the screen, and the commands for the turn.
@@ -23,14 +24,18 @@ pub(super) struct Watch<'a> {
     /// What was asked of the memory plan.
     request: Request,
     /// What is to be done about the plan when the running pass is through.
-    changes: VecDeque<Asked>,
+    changes: VecDeque<Change>,
+    offers: Source,
     left: Left,
     stop: bool,
     paused: bool,
     activity: Activity,
     tokens: usize,
     first: Option<Instant>,
+    /// Positions of the prompt, and planned.
     positions: (usize, usize),
+    /// Tokens that the answer may have at most.
+    limit: Option<usize>,
 }
 
 /// What is to be done when the turn is over.
@@ -44,26 +49,6 @@ pub(super) struct Left {
     pub request: Option<Request>,
     /// Nobody listens any more.
     pub gone: bool,
-}
-
-/// Something about the memory plan that waits for the end of a pass.
-enum Asked {
-    Plan(Change),
-    Offers,
-}
-
-/// What the presets would take.
-pub(super) fn offers(network: &Network, asked: &Request) -> Event {
-    let offered = |preset| {
-        let plan = offer(network, &Change::Preset(preset).of(asked));
-        Offer {
-            preset,
-            plan: plan
-                .map(|plan| (plan.total(), plan.per_token))
-                .map_err(|error| error.to_string()),
-        }
-    };
-    Event::Offers(Preset::ALL.map(offered).to_vec())
 }
 
 /// The answer to a change of the plan.
@@ -90,24 +75,25 @@ impl<'a> Watch<'a> {
             remembered: session.effort().unwrap_or(Effort::Max),
             request: session.request().clone(),
             changes: VecDeque::new(),
+            offers: Source::of(session),
+            limit: session.limit(),
             left: Left::default(),
             stop: false,
             paused: false,
             activity: Activity::Idle,
             tokens: 0,
             first: None,
-            positions: session.positions(),
+            positions: (session.prompt().len(), session.positions().1),
         }
     }
 
     /// What is to be done now.
     pub fn left(mut self) -> Left {
         // Plans that the turn ended before come first: they were asked for first.
-        for asked in self.changes.into_iter().rev() {
-            self.left.waiting.push_front(match asked {
-                Asked::Plan(Change::Preset(preset)) => Command::Preset(preset),
-                Asked::Plan(change) => Command::Budget(change),
-                Asked::Offers => Command::Offers,
+        for change in self.changes.into_iter().rev() {
+            self.left.waiting.push_front(match change {
+                Change::Preset(preset) => Command::Preset(preset),
+                change => Command::Budget(change),
             });
         }
         self.left.request = Some(self.request);
@@ -172,21 +158,18 @@ impl<'a> Watch<'a> {
 impl Observer for Watch<'_> {
     fn prefill(&mut self, done: usize, of: usize) {
         self.doing(Activity::Prefill { done, of });
+        let through = self.positions.0.saturating_sub(of) + done;
+        self.telemetry.update(|t| t.positions.0 = through);
     }
 
     fn between(&mut self, network: &mut Network) {
-        while let Some(asked) = self.changes.pop_front() {
-            let change = match asked {
-                Asked::Plan(change) => change,
-                Asked::Offers => {
-                    self.tell(offers(network, &self.request));
-                    continue;
-                }
-            };
+        while let Some(change) = self.changes.pop_front() {
             let request = change.of(&self.request);
             match replan(network, &request) {
                 Ok(plan) => {
                     self.request = request;
+                    let cache = Cache::of(network);
+                    self.telemetry.set(|t| t.cache = cache);
                     self.tell(planned(&plan));
                 }
                 Err(error) => self.refuse(&error.to_string()),
@@ -197,11 +180,14 @@ impl Observer for Watch<'_> {
     fn delta(&mut self, channel: Option<Channel>, text: &str) {
         let first = *self.first.get_or_insert_with(Instant::now);
         self.tokens += 1;
-        let (tokens, positions) = (self.tokens, self.positions);
+        let (tokens, positions, limit) = (self.tokens, self.positions, self.limit);
         self.activity = Activity::Decode;
         self.telemetry.update(|t| {
             t.activity = Activity::Decode;
             t.positions = (positions.0 + tokens, positions.1);
+            let room = positions.1.saturating_sub(positions.0 + tokens);
+            let limit = limit.map(|limit| limit.saturating_sub(tokens));
+            t.left = Some(limit.map_or(room, |limit| limit.min(room)));
             let seconds = first.elapsed().as_secs_f64();
             t.tokens_per_minute =
                 (tokens > 1 && seconds > 0.0).then(|| (tokens - 1) as f64 * 60.0 / seconds);
@@ -234,10 +220,13 @@ impl Observer for Watch<'_> {
                 Command::Continue if self.paused => self.pause(false),
                 Command::Continue => self.refuse("the answer is being made"),
                 Command::Preset(preset) => {
-                    self.changes.push_back(Asked::Plan(Change::Preset(preset)));
+                    self.changes.push_back(Change::Preset(preset));
                 }
-                Command::Budget(change) => self.changes.push_back(Asked::Plan(change)),
-                Command::Offers => self.changes.push_back(Asked::Offers),
+                Command::Budget(change) => self.changes.push_back(change),
+                Command::Offers => match self.offers.offers(&self.request) {
+                    Ok(offers) => self.tell(Event::Offers(offers)),
+                    Err(error) => self.refuse(&error.to_string()),
+                },
                 Command::Sampling(_) => self.left.waiting.push_back(command),
                 Command::Send(_) => self.refuse(
                     "an answer is being made; wait for it, or stop it first. The message was not sent",

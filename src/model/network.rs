@@ -133,6 +133,8 @@ pub struct Network {
     more: bool,
     /// Where the router's choices are written.
     trace: Option<TraceWriter>,
+    /// Those of the running pass, if it is one token's.
+    chosen: Vec<(u16, u16)>,
     /// Where the sources come from, if they are a checkpoint's.
     origin: Option<Origin>,
     /// What is counted, under every plan; trunk and experts that were made elsewhere count on their own.
@@ -201,6 +203,17 @@ impl Network {
     /// The sizes that a memory plan of this network is made from, if its weights are a checkpoint's.
     pub fn shape(&self) -> Option<&Shape> {
         self.origin.as_ref().map(|origin| &origin.shape)
+    }
+
+    /// Experts that there is room for, if the weights are a checkpoint's.
+    pub fn expert_slots(&self) -> Option<usize> {
+        self.origin.as_ref().map(|origin| origin.expert_slots)
+    }
+
+    /// Has its threads give way to others: a screen that shows what they do must answer keys while they compute. What the
+    /// system does not allow is left as it is.
+    pub fn give_way(&self) {
+        self.compute.give_way();
     }
 
     /// What a saved state must belong to, if the weights are a checkpoint's.
@@ -321,6 +334,7 @@ impl Network {
             chunk: PREFILL_CHUNK,
             more: true,
             trace: None,
+            chosen: Vec::new(),
             origin: None,
             meters,
         })
@@ -477,6 +491,7 @@ impl Network {
             experts,
             layers,
             trace,
+            chosen,
             meters,
             ..
         } = self;
@@ -492,9 +507,21 @@ impl Network {
         let choices =
             compute.run(|| layer.forward(compute, &mut sources, config, state, &mut pass.flow))?;
         if let Some(trace) = trace {
-            for choices in choices {
+            for choices in &choices {
                 let experts: Vec<usize> = choices.iter().map(|c| c.expert).collect();
                 trace.record(pass.layer, &experts)?;
+            }
+        }
+        if pass.tokens == 1 {
+            if pass.layer == 0 {
+                chosen.clear();
+            }
+            // Both are below 65,536 in every configuration that is accepted.
+            let short = |n| u16::try_from(n).unwrap_or(u16::MAX);
+            let choices = choices.iter().flatten();
+            chosen.extend(choices.map(|choice| (short(pass.layer), short(choice.expert))));
+            if pass.layer + 1 == layers.len() {
+                meters.recent().push(chosen);
             }
         }
         pass.layer += 1;

@@ -25,6 +25,7 @@ use token::TokenMeter;
 use waits::WaitMeter;
 pub use waits::{WaitFor, Waits};
 
+use super::recent::Recent;
 use super::{ExpertCounters, TrunkCounters};
 
 /// The meters of one network.
@@ -43,6 +44,7 @@ pub struct Meters {
     token: TokenMeter,
     /// The predicted peak of the whole process, in bytes; zero while no plan was told.
     planned: AtomicU64,
+    recent: Recent,
 }
 
 #[derive(Debug, Default)]
@@ -101,7 +103,13 @@ impl Meters {
             expert_bytes: AtomicU64::new(0),
             token: TokenMeter::default(),
             planned: AtomicU64::new(0),
+            recent: Recent::default(),
         })
+    }
+
+    /// The experts that the last tokens chose.
+    pub fn recent(&self) -> &Recent {
+        &self.recent
     }
 
     /// Everything as it is now. Each figure is right by itself; two of them may be a moment apart.

@@ -25,6 +25,7 @@ mod plan;
 mod policy;
 mod preset;
 mod reads;
+pub mod recent;
 mod refusal;
 mod retry;
 mod ring;

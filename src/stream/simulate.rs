@@ -83,6 +83,27 @@ pub fn replay(steps: &[Step], replacement: Replacement, slots: usize) -> Vec<Rep
     steps.iter().map(step).collect()
 }
 
+/// The least that is replayed, in steps.
+const ENOUGH: usize = 8;
+
+/// The share of requested bytes that the engine's own policy retains in caches of these sizes, in experts: over the second
+/// half of the steps, since the first fills the cache. Nothing where there are too few.
+pub fn curve(steps: &[Step], sizes: &[usize]) -> Vec<(usize, f64)> {
+    if steps.len() < ENOUGH {
+        return Vec::new();
+    }
+    let retained = |&slots: &usize| {
+        let replayed = replay(steps, Replacement::Ours, slots);
+        let mut sum = Replayed::default();
+        for step in &replayed[steps.len() / 2..] {
+            sum.requests += step.requests;
+            sum.reads += step.reads;
+        }
+        (slots, sum.retained())
+    };
+    sizes.iter().map(retained).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Wanted;
@@ -116,6 +137,14 @@ mod tests {
         let steps: Vec<Step> = experts.iter().map(|&e| step(&[e])).collect();
         let replayed = replay(&steps, replacement, slots);
         replayed.iter().map(|r| r.reads).collect()
+    }
+
+    #[test]
+    fn a_curve_is_of_caches_that_are_filled() {
+        // Four experts in turns: room for all of them retains all, room for one none.
+        let steps: Vec<Step> = (0..16).map(|n| step(&[n % 4])).collect();
+        assert_eq!(curve(&steps, &[1, 4]), [(1, 0.0), (4, 1.0)]);
+        assert_eq!(curve(&steps[..7], &[4]), []);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The slash commands: one table, from which parsing, completion, help and documentation come. Not what they do.
 
+use super::samples::Span;
 use super::theme::Theme;
 use crate::chat::Change;
 use crate::stream::Preset;
@@ -58,6 +59,10 @@ pub enum Slash {
     Fork,
     /// Figures of the session.
     Stats,
+    /// How the telemetry is looked at.
+    Telemetry(Option<Look>),
+    /// Write the telemetry of the last hour to a file.
+    Record(String),
     /// The looks.
     Theme(Option<Theme>),
     /// Answers as they came, or as markdown.
@@ -66,6 +71,29 @@ pub enum Slash {
     Settings,
     /// Leave.
     Quit,
+}
+
+/// What is done with the telemetry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Hold it still, or let it go on.
+    Hold,
+    /// Count from now on.
+    SetBack,
+    /// How far back charts go.
+    Span(Span),
+}
+
+impl std::str::FromStr for Look {
+    type Err = ();
+    fn from_str(word: &str) -> Result<Self, ()> {
+        let span = || Span::ALL.into_iter().find(|span| span.name() == word);
+        match word {
+            "hold" => Ok(Self::Hold),
+            "reset" => Ok(Self::SetBack),
+            _ => span().map(Self::Span).ok_or(()),
+        }
+    }
 }
 
 /// What is copied.
@@ -363,6 +391,20 @@ pub const TABLE: &[Entry] = &[
     entry("/stats", Nothing, Runs, "figures of this session", |_| {
         Some(Slash::Stats)
     }),
+    entry(
+        "/telemetry",
+        Words(&["hold", "reset", "1s", "10s", "60s", "5min"]),
+        Runs,
+        "hold it still or let it go on; count from now; how far back charts go",
+        |word| optional(word).map(Slash::Telemetry),
+    ),
+    entry(
+        "/record",
+        Text("FILE"),
+        Runs,
+        "write the telemetry of the last hour to a file: CSV, or lines of JSON for .jsonl",
+        |file| file.map(|file| Slash::Record(file.to_owned())),
+    ),
     entry(
         "/theme",
         Words(&["auto", "dark", "light", "contrast", "mono"]),

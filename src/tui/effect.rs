@@ -1,8 +1,9 @@
 //! What an update wants done in the world. Data: the loop carries it out.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::engine::Command;
+use crate::engine::{Command, Offers};
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +30,10 @@ pub enum Effect {
     Rename(PathBuf, String),
     /// Copy the conversation in this file to a new one; a message names it.
     Fork(PathBuf),
+    /// Find what was written for the conversation in this file and not sent; a message brings it.
+    Recover(PathBuf),
+    /// Find out what caches of several sizes would have retained; a message says it.
+    Simulate(Arc<Offers>),
     /// Call somebody who looks away.
     Bell,
     /// Leave.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, TryRecvError, TrySendError, never, select};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, TrySendError, never, select};
 
 use super::Options;
 use super::effect::{Effect, Outcome};
@@ -13,9 +13,11 @@ use super::outward::{self, Progress};
 use super::settings::Settings;
 use super::state::{Phase, State};
 use super::terminal::Terminal;
+use super::unsent::{Keeper, Unsent};
 use super::update::update;
 use super::{clipboard, editor, files};
 use crate::chat::{Shelf, shelf};
+use crate::checkpoint::atomic;
 use crate::engine::{Command, Event, Handle, TelemetryReader};
 
 /// Between two looks at the telemetry while the engine works: 4 a second.
@@ -38,6 +40,8 @@ pub struct Loop {
     state: State,
     terminal: Terminal,
     inputs: Receiver<Message>,
+    /// For threads that have something to say later.
+    messages: Sender<Message>,
     engine: Handle,
     telemetry: TelemetryReader,
     /// Commands that the engine had no room for yet.
@@ -47,6 +51,7 @@ pub struct Loop {
     start: Instant,
     looked: Option<Instant>,
     drawn: Option<Instant>,
+    drafts: Keeper,
     /// The title and the progress that were told last.
     told: (String, Progress),
 }
@@ -56,7 +61,7 @@ impl Loop {
     pub fn new(
         state: State,
         terminal: Terminal,
-        inputs: Receiver<Message>,
+        (messages, inputs): (Sender<Message>, Receiver<Message>),
         engine: Handle,
         keys: Gate,
         options: Options,
@@ -65,10 +70,12 @@ impl Loop {
             state,
             terminal,
             inputs,
+            messages,
             telemetry: engine.telemetry.reader(),
             engine,
             waiting: VecDeque::new(),
             keys,
+            drafts: Keeper::start(),
             options,
             told: (String::new(), Progress::None),
             start: Instant::now(),
@@ -83,8 +90,13 @@ impl Loop {
     /// # Errors
     /// The terminal fails.
     pub fn run(mut self) -> std::io::Result<(Outcome, Option<String>)> {
-        let outcome = self.go()?;
-        Ok((outcome, outward::summary(&self.state)))
+        let outcome = self.go();
+        self.keep_draft();
+        let summary = outward::summary(&self.state);
+        // The terminal first: the drive may take its time.
+        drop(self.terminal);
+        self.drafts.finish();
+        Ok((outcome?, summary))
     }
 
     fn go(&mut self) -> std::io::Result<Outcome> {
@@ -185,6 +197,7 @@ impl Loop {
         let now = Instant::now();
         if now >= self.next_look(now) {
             self.looked = Some(now);
+            self.keep_draft();
             self.fit()?;
             let telemetry = self.telemetry.read(now);
             return self.update(Message::Telemetry(Box::new(telemetry)));
@@ -194,6 +207,10 @@ impl Loop {
 
     fn update(&mut self, message: Message) -> std::io::Result<Option<Outcome>> {
         update(&mut self.state, Message::Now(self.start.elapsed()));
+        // What the engine just told may show in its figures, too.
+        if matches!(message, Message::Engine(ref event) if !matches!(event, Event::Delta { .. })) {
+            self.looked = None;
+        }
         for effect in update(&mut self.state, message) {
             if let Some(outcome) = self.carry_out(effect)? {
                 return Ok(Some(outcome));
@@ -224,6 +241,26 @@ impl Loop {
                 None
             }
             Effect::Exit(outcome) => return Ok(Some(outcome)),
+            Effect::Recover(history) => {
+                let mut unsent = Unsent::of(&history);
+                // A new conversation takes what one left behind in which nothing was said.
+                let folder = atomic::folder(&history);
+                if unsent.is_empty() && self.shelf().is_some_and(|shelf| shelf.is_at(folder)) {
+                    unsent = Unsent::orphan(folder);
+                }
+                Some(Message::Recovered(unsent))
+            }
+            Effect::Simulate(offers) => {
+                let told = self.messages.clone();
+                // It takes a second of computing. Without a thread for it nothing is said about it.
+                let _ = std::thread::Builder::new()
+                    .name("simulate".to_owned())
+                    .spawn(move || {
+                        // A screen that is gone needs no answer.
+                        let _ = told.send(Message::Retained(offers.retained()));
+                    });
+                None
+            }
             Effect::Bell => {
                 if self.options.bell {
                     self.terminal.say("\x07")?;
@@ -329,6 +366,22 @@ impl Loop {
             update(&mut self.state, Message::Resize(width, height));
         }
         Ok(())
+    }
+
+    /// Keeps what is written and not sent, where the conversation is kept.
+    fn keep_draft(&mut self) {
+        if let Some(history) = &self.state.history {
+            let queue = self.state.queue.iter().cloned();
+            let waiting = match &self.state.phase {
+                Phase::Waiting(text) => Some(text.clone()),
+                _ => None,
+            };
+            let unsent = Unsent {
+                draft: self.state.draft.text(),
+                queue: waiting.into_iter().chain(queue).collect(),
+            };
+            self.drafts.keep(history, unsent);
+        }
     }
 
     /// Sends what the engine has room for. It may compute for a minute without looking; the screen does not wait.

@@ -57,6 +57,14 @@ pub fn gigabytes(bytes: Option<u64>) -> String {
     decimal(bytes.map(|bytes| bytes as f64 / 1e9))
 }
 
+/// A size in the unit that suits it.
+pub fn size(bytes: u64) -> String {
+    match bytes as f64 {
+        small if small < 1e9 => format!("{:.1} MB", small / 1e6),
+        large => format!("{:.2} GB", large / 1e9),
+    }
+}
+
 /// A share of one, in per cent.
 pub fn share(share: Option<f64>) -> String {
     known(share).map_or_else(
@@ -104,6 +112,10 @@ mod tests {
         assert_eq!(
             [0, 1_540, 250_400, 1_500_000, 75_000_000].map(text),
             ["0.0 ms", "1.5 ms", "250 ms", "1.5 s", "1 min 15 s"]
+        );
+        assert_eq!(
+            [999_000_000, 1_234_567_890].map(size),
+            ["999.0 MB", "1.23 GB"]
         );
         assert_eq!(gigabytes(None), "–");
         assert_eq!(gigabytes(Some(12_345_678_901)), "12.35");

@@ -6,15 +6,19 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use crossterm::event::{self, Event};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 
+use super::escape;
 use super::message::Message;
 use super::terminal;
 
 /// Between two looks of the reader of keys at its gate.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// Within this time the rest of a key comes whose escape character came alone; Esc is late by as much.
+const SPLIT: Duration = Duration::from_millis(40);
 
 /// Keeps the reader of keys away from the terminal while another program has it.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +65,24 @@ impl Gate {
     }
 }
 
+/// What comes next, if anything does within a time.
+fn next(within: Duration) -> io::Result<Option<Event>> {
+    event::poll(within).and_then(|there| there.then(event::read).transpose())
+}
+
+fn lone_esc(key: &KeyEvent) -> bool {
+    key.code == KeyCode::Esc && key.modifiers.is_empty() && key.kind == KeyEventKind::Press
+}
+
+fn message(event: Event) -> Option<Message> {
+    match event {
+        Event::Key(key) => Some(Message::Key(key)),
+        Event::Paste(text) => Some(Message::Paste(text)),
+        Event::Resize(width, height) => Some(Message::Resize(width, height)),
+        Event::Mouse(_) | Event::FocusGained | Event::FocusLost => None,
+    }
+}
+
 /// Sends on what the terminal says, while the gate is open.
 ///
 /// # Errors
@@ -69,19 +91,22 @@ pub fn listen_to_keys(messages: Sender<Message>, gate: Gate) -> io::Result<()> {
     let read = move || {
         loop {
             gate.pass();
-            let message =
-                match event::poll(LOOK).and_then(|there| there.then(event::read).transpose()) {
-                    Ok(None) => continue,
-                    Ok(Some(Event::Key(key))) => Message::Key(key),
-                    Ok(Some(Event::Paste(text))) => Message::Paste(text),
-                    Ok(Some(Event::Resize(width, height))) => Message::Resize(width, height),
-                    Ok(Some(Event::Mouse(_) | Event::FocusGained | Event::FocusLost)) => continue,
+            let came = match next(LOOK) {
+                Ok(None) => continue,
+                Ok(Some(Event::Key(key))) if lone_esc(&key) => {
+                    escape::whole(key, || next(SPLIT).ok().flatten())
+                }
+                Ok(Some(event)) => vec![event],
+                Err(_) => {
                     // Nobody can type any more.
-                    Err(_) => Message::Terminate,
-                };
-            let last = message == Message::Terminate;
-            if messages.send(message).is_err() || last {
-                return;
+                    let _ = messages.send(Message::Terminate);
+                    return;
+                }
+            };
+            for message in came.into_iter().filter_map(message) {
+                if messages.send(message).is_err() {
+                    return;
+                }
             }
         }
     };

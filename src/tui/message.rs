@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crossterm::event::KeyEvent;
 
+use super::unsent::Unsent;
 use crate::chat::Kept;
 use crate::engine::{Event, Telemetry};
 
@@ -27,6 +28,10 @@ pub enum Message {
     Now(Duration),
     /// The editor gave this back, or why it did not.
     Edited(Result<String, String>),
+    /// What caches of several sizes, in experts, would have retained of the last tokens.
+    Retained(Vec<(usize, f64)>),
+    /// This was written and not sent when the program ended the last time.
+    Recovered(Unsent),
     /// Something that was to be done in the world has this to say.
     Told(String),
     /// The conversations that are kept.

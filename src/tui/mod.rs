@@ -7,11 +7,13 @@ mod conversation;
 mod draft;
 mod editor;
 mod effect;
+mod escape;
 mod event_loop;
 mod figures;
 mod files;
 mod glyph;
 mod input;
+mod instruments;
 pub mod keys;
 mod layout;
 mod log;
@@ -21,6 +23,7 @@ mod outward;
 mod overlay;
 mod panes;
 mod recall;
+mod samples;
 mod search;
 mod settings;
 mod state;
@@ -30,6 +33,7 @@ mod theme;
 mod totals;
 mod tune;
 mod turn;
+mod unsent;
 mod update;
 mod view;
 mod wrap;
@@ -70,6 +74,8 @@ pub struct Options {
     pub telemetry: TelemetryView,
     /// Whether nothing moves that need not.
     pub still: bool,
+    /// Whether the program's own marks keep to ASCII.
+    pub ascii: bool,
     /// Whether the end of a long answer rings.
     pub bell: bool,
     /// Whether the window's title and the progress in the bar of tasks are set.
@@ -83,13 +89,14 @@ pub struct Options {
 }
 
 impl Options {
-    /// What the environment asks for: no colour where `NO_COLOR` is set to anything.
+    /// What the environment asks for: no colour where `NO_COLOR` is set to anything, ASCII where the locale is not UTF-8.
     pub fn from_environment() -> Self {
         Self::default().in_environment()
     }
 
     /// These, as far as the environment does not ask for something else.
-    pub fn in_environment(self) -> Self {
+    pub fn in_environment(mut self) -> Self {
+        self.ascii |= view::ascii_asked_for(|name| std::env::var(name).ok());
         match std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
             true => Self {
                 theme: Theme::Mono,
@@ -109,6 +116,7 @@ pub fn run(engine: Handle, options: Options) -> anyhow::Result<()> {
     // A thread that reads keys stays in its read until the process ends, so a channel without an end.
     let (sender, inputs) = unbounded();
     let terminal = terminal::Terminal::open()?;
+    let messages = sender.clone();
     input::listen_to_signals(sender.clone()).context("signals could not be listened to")?;
     let keys = input::Gate::default();
     input::listen_to_keys(sender, keys.clone()).context("the keyboard could not be listened to")?;
@@ -119,9 +127,11 @@ pub fn run(engine: Handle, options: Options) -> anyhow::Result<()> {
     state.panes.think = options.think;
     state.panes.telemetry = options.telemetry;
     state.still = options.still;
+    state.ascii = options.ascii;
     state.response.set_raw(options.raw);
     let events = engine.events.clone();
-    let ended = event_loop::Loop::new(state, terminal, inputs, engine, keys, options).run();
+    let ended =
+        event_loop::Loop::new(state, terminal, (messages, inputs), engine, keys, options).run();
     let (outcome, summary) = ended.context("the terminal failed")?;
     if let Some(summary) = summary {
         // Whoever closed the terminal does not read it.

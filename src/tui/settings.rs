@@ -36,6 +36,8 @@ pub struct Settings {
     pub telemetry: TelemetryView,
     /// Whether nothing moves that need not.
     pub reduced_motion: bool,
+    /// Whether the program's own marks keep to ASCII.
+    pub ascii: bool,
     /// Whether the end of a long answer rings.
     pub bell: bool,
     /// Whether the window's title is set.
@@ -57,6 +59,7 @@ impl Default for Settings {
             think: ThinkView::default(),
             telemetry: TelemetryView::default(),
             reduced_motion: false,
+            ascii: false,
             bell: true,
             titles: true,
             keep: true,

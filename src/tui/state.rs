@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::conversation::Conversation;
 use super::draft::Draft;
 use super::glyph;
+use super::instruments::Instruments;
 use super::layout::{self, Areas, Wants};
 use super::log::{Kind, Log};
 use super::overlay::Overlay;
@@ -47,6 +48,8 @@ pub enum Focus {
     Response,
     /// The think pane.
     Think,
+    /// The telemetry, where there is room for all of it.
+    Telemetry,
 }
 
 /// What the screen knows.
@@ -72,6 +75,8 @@ pub struct State {
     pub answers_due: usize,
     /// What the engine is doing.
     pub telemetry: Telemetry,
+    /// How that is looked at.
+    pub instruments: Instruments,
     /// The conversation.
     pub response: Log,
     /// The reasoning.
@@ -116,6 +121,8 @@ pub struct State {
     pub totals: Totals,
     /// Whether the message that comes back is to be opened in the editor.
     pub edit_next: bool,
+    /// Whether the terminal knows only ASCII, so that the program's own marks keep to it.
+    pub ascii: bool,
     /// Whether nothing may move that need not: clocks stand still but for a token.
     pub still: bool,
     /// Whether the screen differs from what was drawn last.
@@ -136,6 +143,7 @@ impl State {
             asked: None,
             answers_due: 0,
             telemetry: Telemetry::default(),
+            instruments: Instruments::default(),
             response: Log::default(),
             think: Log::default(),
             thought: None,
@@ -158,6 +166,7 @@ impl State {
             token_at: None,
             totals: Totals::default(),
             edit_next: false,
+            ascii: false,
             still: false,
             dirty: true,
         };
@@ -201,6 +210,9 @@ impl State {
         let Some(areas) = self.areas() else {
             return;
         };
+        if self.focus == Focus::Telemetry && !areas.side {
+            self.focus = Focus::Message;
+        }
         for (log, area) in [
             (&mut self.response, areas.response),
             (&mut self.think, areas.think),

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::super::commands::{Busy, Copied, Slash};
+use super::super::commands::{Busy, Copied, Look, Slash};
 use super::super::effect::Effect;
 use super::super::log::Log;
 use super::super::overlay::Overlay;
+use super::super::samples::Span;
 use super::super::search::{Search, places};
 use super::super::state::{Focus, Phase, State};
 use super::super::theme::Theme;
@@ -26,6 +27,19 @@ pub fn run(state: &mut State, slash: Slash, busy: Busy) -> Vec<Effect> {
     }
     match slash {
         Slash::Help => state.overlay = Some(Overlay::Help(0)),
+        Slash::Telemetry(None) => say(
+            state,
+            "/telemetry hold, reset, 1s, 10s, 60s or 5min; Tab goes to its pane, F4 shows all of it.",
+        ),
+        Slash::Telemetry(Some(look)) => look_at(state, look),
+        Slash::Record(file) => {
+            let samples = &state.instruments.samples;
+            let text = match file.ends_with(".jsonl") {
+                true => samples.json_lines(),
+                false => samples.csv(),
+            };
+            return write(state, file, text);
+        }
         Slash::Stats => state.overlay = Some(Overlay::Stats(0)),
         Slash::Reset => return reset(state),
         Slash::Pause => return ask(state, Command::Pause),
@@ -46,7 +60,7 @@ pub fn run(state: &mut State, slash: Slash, busy: Busy) -> Vec<Effect> {
         }
         Slash::Preset(Some(preset)) => return take_preset(state, preset),
         Slash::Tune => return ask(state, Command::Offers),
-        Slash::Budget(change) => return ask(state, Command::Budget(change)),
+        Slash::Budget(change) => return take_plan(state, Command::Budget(change)),
         Slash::System(None) => {
             let hint = match state.conversation.system() {
                 Some(text) => format!("The system message is: {text}"),
@@ -130,8 +144,35 @@ fn think_again(state: &mut State) -> Vec<Effect> {
     vec![Effect::Send(Command::Think(true))]
 }
 
-/// Takes the memory of a preset.
-pub fn take_preset(state: &mut State, preset: Preset) -> Vec<Effect> {
+/// Does something with the telemetry.
+pub fn look_at(state: &mut State, look: Look) {
+    let hint = match look {
+        Look::Hold => {
+            state.instruments.hold(&state.telemetry);
+            match state.instruments.is_held() {
+                true => "The telemetry is held; /telemetry hold, or f in its pane, lets it go on.",
+                false => "The telemetry goes on.",
+            }
+        }
+        Look::SetBack => {
+            state.instruments.set_back(state.now, &state.telemetry);
+            "Counted from now on."
+        }
+        Look::Span(span) => {
+            state.instruments.span = span;
+            match span {
+                Span::Second => "Charts show the last second.",
+                Span::Ten => "Charts show the last ten seconds.",
+                Span::Minute => "Charts show the last minute.",
+                Span::Five => "Charts show the last five minutes.",
+            }
+        }
+    };
+    say(state, hint);
+}
+
+/// Takes a memory plan.
+pub fn take_plan(state: &mut State, command: Command) -> Vec<Effect> {
     if !able(state) {
         return Vec::new();
     }
@@ -140,7 +181,12 @@ pub fn take_preset(state: &mut State, preset: Preset) -> Vec<Effect> {
         _ => "Changing the memory plan.",
     };
     say(state, hint);
-    vec![Effect::Send(Command::Preset(preset))]
+    vec![Effect::Send(command)]
+}
+
+/// Takes the memory of a preset.
+pub fn take_preset(state: &mut State, preset: Preset) -> Vec<Effect> {
+    take_plan(state, Command::Preset(preset))
 }
 
 /// How tokens are chosen, in a sentence.
@@ -218,7 +264,7 @@ pub fn find(state: &mut State, forward: bool) {
     };
     let log: &mut Log = match state.focus {
         Focus::Think => &mut state.think,
-        Focus::Message | Focus::Response => &mut state.response,
+        Focus::Message | Focus::Response | Focus::Telemetry => &mut state.response,
     };
     let all: Vec<(usize, usize)> = log
         .blocks()

@@ -7,9 +7,11 @@ use super::super::log::Kind;
 use super::super::overlay::Overlay;
 use super::super::recall::Recall;
 use super::super::state::{Phase, State};
-use super::super::tune::Measured;
+use super::super::tune::{Measured, Tune};
 use super::super::turn::Turn;
 use super::send;
+use std::sync::Arc;
+
 use crate::engine::{Activity, Ended, Event, Reread, TurnFacts};
 use crate::text::{Channel, Message as Said};
 
@@ -36,7 +38,9 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             state.recall = Recall::begin(&messages);
             state.show_history(messages);
             say_open(state, open);
-            return send::next(state);
+            // Before anything is sent, so that what was written then is not behind what is written now.
+            let recover = state.history.clone().map(Effect::Recover);
+            return recover.into_iter().chain(send::next(state)).collect();
         }
         Event::Loaded {
             history,
@@ -49,6 +53,12 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             show_anew(state, messages);
             say_open(state, open);
             state.hint = Some(format!("Going on from {}.", counted(count, "message")));
+            return state
+                .history
+                .clone()
+                .map(Effect::Recover)
+                .into_iter()
+                .collect();
         }
         Event::TurnResumed { prompt_tokens } => resumed(state, prompt_tokens),
         Event::Paused => pause(state, true),
@@ -82,7 +92,11 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
                 state.hint = Some(price(cost));
             }
         }
-        Event::Offers(offers) => state.overlay = Some(Overlay::Tune(offers, 0)),
+        Event::Offers(offers) => {
+            state.overlay = Some(Overlay::Tune(Box::new(Tune::new(Arc::clone(&offers)))));
+            state.hint = None;
+            return vec![Effect::Simulate(offers)];
+        }
         Event::Planned {
             preset,
             total_bytes,

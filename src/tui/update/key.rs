@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::super::commands::{self, Parsed};
+use super::super::commands::{self, Look, Parsed};
 use super::super::effect::Effect;
 use super::super::keys::{self, Action};
 use super::super::log::Log;
@@ -12,7 +12,7 @@ use super::super::overlay::Overlay;
 use super::super::panes::Alone;
 use super::super::state::{Focus, State};
 use super::{cancel, command, quit, send as sending};
-use crate::stream::Preset;
+use crate::engine::Command;
 
 /// A key.
 pub fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
@@ -33,10 +33,13 @@ pub fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
             }
             Opened::Closes => return Vec::new(),
             Opened::Chosen(path) => return command::load(state, path),
-            Opened::Taken(preset) => return command::take_preset(state, preset),
+            Opened::Taken(taken) => return command::take_plan(state, taken),
             // Any other key does what it always does.
             Opened::Passes => {}
         }
+    }
+    if state.focus == Focus::Telemetry && instrument_key(state, key) {
+        return Vec::new();
     }
     match action {
         Some(Action::Send) => return send(state),
@@ -76,6 +79,39 @@ pub fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     Vec::new()
 }
 
+/// A key in the telemetry's pane; whether it was for it.
+fn instrument_key(state: &mut State, key: KeyEvent) -> bool {
+    let instruments = &mut state.instruments;
+    let page = 10;
+    match (key.code, &mut instruments.alone) {
+        (KeyCode::Char('f'), _) if key.modifiers.is_empty() => command::look_at(state, Look::Hold),
+        (KeyCode::Char('r'), _) if key.modifiers.is_empty() => {
+            command::look_at(state, Look::SetBack);
+        }
+        (KeyCode::Char('+' | '='), _) => {
+            let span = instruments.span.step(-1);
+            command::look_at(state, Look::Span(span));
+        }
+        (KeyCode::Char('-'), _) => {
+            let span = instruments.span.step(1);
+            command::look_at(state, Look::Span(span));
+        }
+        (KeyCode::Enter, None) if key.modifiers.is_empty() => instruments.alone = Some(0),
+        (KeyCode::Enter | KeyCode::Esc, Some(_)) => instruments.alone = None,
+        (KeyCode::Up, Some(top)) => *top = top.saturating_sub(1),
+        (KeyCode::Down, Some(top)) => *top = top.saturating_add(1).min(MOST_ROWS),
+        (KeyCode::PageUp, Some(top)) => *top = top.saturating_sub(page),
+        (KeyCode::PageDown, Some(top)) => *top = top.saturating_add(page).min(MOST_ROWS),
+        (KeyCode::Up, None) => instruments.chosen = instruments.chosen.step(-1),
+        (KeyCode::Down, None) => instruments.chosen = instruments.chosen.step(1),
+        _ => return false,
+    }
+    true
+}
+
+/// No part of the telemetry has more rows: those of the layers, and some.
+const MOST_ROWS: usize = 100;
+
 /// What a key does to what is open over everything.
 enum Opened {
     /// It stays, like this.
@@ -84,8 +120,8 @@ enum Opened {
     Closes,
     /// It closes, and this conversation was chosen.
     Chosen(PathBuf),
-    /// It closes, and this preset was chosen.
-    Taken(Preset),
+    /// It closes, and this plan was chosen.
+    Taken(Command),
     /// It closes, and the key is for what lies below.
     Passes,
 }
@@ -97,14 +133,19 @@ fn overlay_key(key: KeyEvent, action: Option<Action>, overlay: Overlay) -> Opene
                 Some(kept) => Opened::Chosen(kept.path),
                 None => Opened::Closes,
             },
-            Overlay::Tune(offers, at) => match offers.into_iter().nth(at) {
-                Some(offer) => Opened::Taken(offer.preset),
-                None => Opened::Closes,
-            },
+            Overlay::Tune(tune) => Opened::Taken(tune.command()),
             Overlay::Help(_) | Overlay::Stats(_) => Opened::Closes,
         },
         (KeyCode::Esc, _) | (_, Some(Action::Help | Action::Interrupt)) => Opened::Closes,
         (KeyCode::Char('q'), None) => Opened::Closes,
+        (KeyCode::Left | KeyCode::Right, _) => match overlay {
+            Overlay::Tune(mut tune) => {
+                let steps = if key.code == KeyCode::Left { -1 } else { 1 };
+                tune.slide(steps);
+                Opened::Stays(Overlay::Tune(tune))
+            }
+            _ => Opened::Passes,
+        },
         (KeyCode::Up, _) => Opened::Stays(moved(overlay, -1)),
         (KeyCode::Down, _) => Opened::Stays(moved(overlay, 1)),
         (KeyCode::PageUp, _) => Opened::Stays(moved(overlay, -5)),
@@ -117,9 +158,9 @@ fn moved(overlay: Overlay, rows: isize) -> Overlay {
     match overlay {
         Overlay::Help(top) => Overlay::Help(top.saturating_add_signed(rows)),
         Overlay::Stats(top) => Overlay::Stats(top.saturating_add_signed(rows)),
-        Overlay::Tune(offers, at) => {
-            let last = offers.len().saturating_sub(1);
-            Overlay::Tune(offers, at.saturating_add_signed(rows).min(last))
+        Overlay::Tune(mut tune) => {
+            tune.go(rows);
+            Overlay::Tune(tune)
         }
         Overlay::Sessions(kept, at) => {
             let last = kept.len().saturating_sub(1);
@@ -133,7 +174,7 @@ fn alone(state: &mut State) {
     state.panes.alone = match (state.panes.alone, state.focus) {
         (Some(_), _) => None,
         (None, Focus::Think) => Some(Alone::Think),
-        (None, Focus::Message | Focus::Response) => Some(Alone::Response),
+        (None, Focus::Message | Focus::Response | Focus::Telemetry) => Some(Alone::Response),
     };
 }
 
@@ -141,13 +182,13 @@ fn alone(state: &mut State) {
 fn focused(state: &mut State) -> &mut Log {
     match state.focus {
         Focus::Think => &mut state.think,
-        Focus::Message | Focus::Response => &mut state.response,
+        Focus::Message | Focus::Response | Focus::Telemetry => &mut state.response,
     }
 }
 
 fn follow(state: &mut State) {
     match state.focus {
-        Focus::Message => {
+        Focus::Message | Focus::Telemetry => {
             state.response.follow();
             state.think.follow();
         }
@@ -247,12 +288,24 @@ fn next(state: &mut State) {
         return;
     }
     // A pane that is not there cannot have the keys.
-    let think = state.areas().is_some_and(|areas| areas.think.height > 0);
-    state.focus = match state.focus {
-        Focus::Message => Focus::Response,
-        Focus::Response if think => Focus::Think,
-        Focus::Response | Focus::Think => Focus::Message,
+    let there = |focus: &Focus| {
+        state.areas().is_some_and(|areas| match focus {
+            Focus::Message => true,
+            Focus::Response => areas.response.height > 0,
+            Focus::Think => areas.think.height > 0,
+            Focus::Telemetry => areas.side,
+        })
     };
+    const ROUND: [Focus; 4] = [
+        Focus::Message,
+        Focus::Response,
+        Focus::Think,
+        Focus::Telemetry,
+    ];
+    let at = ROUND.iter().position(|focus| *focus == state.focus);
+    let others = ROUND.iter().cycle().skip(at.unwrap_or(0) + 1);
+    let next = others.take(ROUND.len()).find(|focus| there(focus));
+    state.focus = next.copied().unwrap_or_default();
 }
 
 /// A key that is in no table: it moves in a pane that has the keys, else it is for the message.

@@ -28,6 +28,7 @@ pub fn update(state: &mut State, message: Message) -> Vec<Effect> {
             return Vec::new();
         }
         Message::Telemetry(telemetry) => {
+            state.instruments.samples.take(state.now, &telemetry);
             if state.telemetry == *telemetry {
                 return Vec::new();
             }
@@ -52,6 +53,16 @@ pub fn update(state: &mut State, message: Message) -> Vec<Effect> {
                 Vec::new()
             }
         },
+        Message::Retained(curve) => {
+            if let Some(Overlay::Tune(tune)) = &mut state.overlay {
+                tune.simulated(curve);
+            }
+            Vec::new()
+        }
+        Message::Recovered(unsent) => {
+            send::recovered(state, unsent);
+            Vec::new()
+        }
         Message::Told(hint) => {
             state.hint = Some(hint);
             Vec::new()

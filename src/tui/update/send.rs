@@ -4,6 +4,7 @@ use super::super::draft::Draft;
 use super::super::effect::Effect;
 use super::super::figures::counted;
 use super::super::state::{Phase, State};
+use super::super::unsent::Unsent;
 use crate::engine::Command;
 
 /// Sends a message, or keeps it until the engine is free. The draft stays where neither is possible.
@@ -56,6 +57,33 @@ fn now(state: &mut State, text: String) -> Vec<Effect> {
     state.think.follow();
     state.phase = Phase::Waiting(text.clone());
     vec![Effect::Send(Command::Send(text))]
+}
+
+/// What was not sent when the program ended is there again: nothing of it is sent before the person says so.
+pub fn recovered(state: &mut State, unsent: Unsent) {
+    if unsent.is_empty() {
+        return;
+    }
+    let waiting = match unsent.queue.len() {
+        0 => String::new(),
+        n => format!(
+            " {} not sent yet: Enter on an empty line sends the first, Up takes the last one back.",
+            counted(n, "message")
+        ),
+    };
+    state.hint = Some(format!(
+        "What was written when the program ended is here again.{waiting}"
+    ));
+    for text in unsent.queue.into_iter().rev() {
+        state.queue.push_front(text);
+    }
+    let since = state.draft.text();
+    let gap = if since.is_empty() || unsent.draft.is_empty() {
+        ""
+    } else {
+        "\n"
+    };
+    state.draft = Draft::with(&format!("{}{gap}{since}", unsent.draft));
 }
 
 /// Takes the message that was queued last back into the empty draft.

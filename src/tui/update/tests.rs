@@ -920,37 +920,41 @@ fn with_reduced_motion_the_clock_draws_nothing() {
     assert!(state.dirty);
 }
 
-fn offers() -> Vec<crate::engine::Offer> {
-    use crate::stream::{PerToken, Preset};
-    let token = |trunk_read| PerToken {
-        trunk_read,
-        experts_read: 25_800_000_000,
-        weights: 134_000_000_000,
-        attention: 0,
-    };
-    vec![
-        crate::engine::Offer {
-            preset: Preset::Laptop,
-            plan: Ok((8_000_000_000, token(105_000_000_000))),
-        },
-        crate::engine::Offer {
-            preset: Preset::Server,
-            plan: Err("more than the machine has".to_owned()),
-        },
-    ]
-}
-
 #[test]
-fn memory_plans_are_offered_and_one_is_taken() {
+fn memory_plans_are_offered_and_one_is_taken_or_made() {
     use crate::chat::Change;
     use crate::stream::Preset;
+    use crate::tui::tune::offers;
     let mut state = answering();
     assert_eq!(enter(&mut state, "/tune"), sent(Command::Offers));
-    tell(&mut state, Event::Offers(offers()));
-    press(&mut state, KeyCode::Down, KeyModifiers::NONE);
-    press(&mut state, KeyCode::Up, KeyModifiers::NONE);
-    let effects = press(&mut state, KeyCode::Enter, KeyModifiers::NONE);
+    let simulate = vec![Effect::Simulate(offers())];
+    assert_eq!(tell(&mut state, Event::Offers(offers())), simulate);
+    let (none, down) = (KeyModifiers::NONE, KeyCode::Down);
+    press(&mut state, down, none);
+    press(&mut state, KeyCode::Up, none);
+    let effects = press(&mut state, KeyCode::Enter, none);
     assert_eq!(effects, sent(Command::Preset(Preset::Laptop)));
+    assert_eq!(
+        state.hint.as_deref(),
+        Some("Changing the memory plan when this token is through.")
+    );
+    // The slider below the presets, one step up.
+    tell(&mut state, Event::Offers(offers()));
+    for _ in 0..Preset::ALL.len() - 1 {
+        press(&mut state, down, none);
+    }
+    press(&mut state, KeyCode::Right, none);
+    let effects = press(&mut state, KeyCode::Enter, none);
+    let made = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Send(Command::Budget(Change::Parts { ring: 4, .. }))
+        )
+    };
+    assert!(effects.len() == 1 && made(&effects[0]), "{effects:?}");
+    // What comes after the list was closed is no news.
+    update(&mut state, Message::Retained(vec![(4, 0.5)]));
+    assert_eq!(state.overlay, None);
     assert_eq!(
         enter(&mut state, "/trunk 12.5"),
         sent(Command::Budget(Change::Trunk(12_500_000_000)))
@@ -993,4 +997,128 @@ fn tokens_are_measured_plan_by_plan_without_those_that_a_change_or_a_rest_fell_i
         .collect();
     // The two of the answer's beginning came at once.
     assert_eq!(counts, [("the plan of the start", 4), ("max, 1.50 GB", 1)]);
+}
+
+/// A screen with the telemetry at its side, in the middle of an answer.
+fn wide() -> State {
+    let mut state = answering();
+    update(&mut state, Message::Resize(120, 40));
+    let telemetry = Telemetry {
+        activity: Activity::Decode,
+        trunk_bytes: Some(Default::default()),
+        slots: vec![crate::engine::telemetry::SlotState::Empty],
+        ..Telemetry::default()
+    };
+    update(&mut state, Message::Telemetry(Box::new(telemetry)));
+    state
+}
+
+#[test]
+fn the_telemetry_is_held_zoomed_shown_alone_and_set_back_by_keys() {
+    use crate::tui::instruments::Widget;
+    use crate::tui::samples::Span;
+    let mut state = wide();
+    let none = KeyModifiers::NONE;
+    for _ in 0..3 {
+        press(&mut state, KeyCode::Tab, none);
+    }
+    assert_eq!(state.focus, Focus::Telemetry);
+    press(&mut state, KeyCode::Char('f'), none);
+    assert!(state.instruments.is_held());
+    press(&mut state, KeyCode::Char('-'), none);
+    assert_eq!(state.instruments.span, Span::Five);
+    press(&mut state, KeyCode::Char('+'), none);
+    assert_eq!(state.instruments.span, Span::Minute);
+    press(&mut state, KeyCode::Char('r'), none);
+    assert!(state.instruments.since().is_some());
+    press(&mut state, KeyCode::Down, none);
+    assert_eq!(state.instruments.chosen, Widget::Disk);
+    press(&mut state, KeyCode::Enter, none);
+    assert_eq!(state.instruments.alone, Some(0));
+    // One thing at a time: the part, then the answer.
+    assert_eq!(press(&mut state, KeyCode::Esc, none), []);
+    assert_eq!(state.instruments.alone, None);
+    assert_eq!(press(&mut state, KeyCode::Esc, none), sent(Command::Cancel));
+    // Any other letter is for the message.
+    press(&mut state, KeyCode::Char('x'), none);
+    assert_eq!(
+        (state.focus, state.draft.text().as_str()),
+        (Focus::Message, "x")
+    );
+    // A pane that is gone has no keys.
+    state.draft.clear();
+    for _ in 0..3 {
+        press(&mut state, KeyCode::Tab, none);
+    }
+    update(&mut state, Message::Resize(80, 24));
+    assert_eq!(state.focus, Focus::Message);
+}
+
+#[test]
+fn the_telemetry_is_commanded_and_written_to_a_file() {
+    use crate::tui::samples::Span;
+    let mut state = wide();
+    enter(&mut state, "/telemetry 10s");
+    assert_eq!(state.instruments.span, Span::Ten);
+    enter(&mut state, "/telemetry hold");
+    assert!(state.instruments.is_held());
+    enter(&mut state, "/telemetry hold");
+    assert!(!state.instruments.is_held());
+    let effects = enter(&mut state, "/record out.csv");
+    let [Effect::Write(file, text)] = effects.as_slice() else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(file, "out.csv");
+    assert!(text.starts_with("seconds,activity,"), "{text}");
+    let effects = enter(&mut state, "/record out.jsonl");
+    let [Effect::Write(_, text)] = effects.as_slice() else {
+        panic!("{effects:?}");
+    };
+    assert!(text.starts_with('{'), "{text}");
+    let mut state = idle();
+    assert_eq!(enter(&mut state, "/record out.csv"), [], "nothing yet");
+}
+
+#[test]
+fn what_was_not_sent_comes_back_and_waits() {
+    use crate::tui::unsent::Unsent;
+    let mut state = loading();
+    typed(&mut state, "since");
+    let event = match ready_event(Vec::new()) {
+        Event::Ready {
+            model,
+            messages,
+            effort,
+            open,
+            sampling,
+            ..
+        } => Event::Ready {
+            model,
+            messages,
+            effort,
+            open,
+            sampling,
+            history: Some("talk.jsonl".into()),
+        },
+        other => other,
+    };
+    let effects = tell(&mut state, event);
+    assert_eq!(effects, [Effect::Recover("talk.jsonl".into())]);
+    let unsent = Unsent {
+        draft: "before".to_owned(),
+        queue: vec!["one".to_owned(), "two".to_owned()],
+    };
+    assert_eq!(update(&mut state, Message::Recovered(unsent)), []);
+    assert_eq!(state.draft.text(), "before\nsince");
+    assert_eq!(state.queue, ["one", "two"]);
+    assert!(
+        state
+            .hint
+            .as_ref()
+            .is_some_and(|hint| hint.contains("2 messages"))
+    );
+    assert_eq!(state.phase, Phase::Idle, "nothing is sent by itself");
+    state.hint = None;
+    update(&mut state, Message::Recovered(Unsent::default()));
+    assert_eq!(state.hint, None, "nothing is no news");
 }

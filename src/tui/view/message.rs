@@ -18,7 +18,8 @@ fn cost(state: &State) -> Option<String> {
     if text.trim().is_empty() || command || state.phase != Phase::Idle {
         return None;
     }
-    let positions = about_tokens(&text);
+    // What a change of the beginning made unread is read before it.
+    let positions = about_tokens(&text) + state.telemetry.unread.unwrap_or(0);
     let read = format!("reads about {}", counted(positions, "token"));
     let wait = state.totals.to_read(positions);
     Some(match wait {

@@ -1,6 +1,7 @@
 //! The state as it appears. Only reads: what is visible was found by update.
 
 mod alarm;
+mod ascii;
 mod completion;
 mod help;
 mod hint;
@@ -13,6 +14,8 @@ mod status;
 mod telemetry;
 mod title;
 mod tune;
+
+pub use ascii::asked_for as ascii_asked_for;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -46,6 +49,9 @@ pub fn view(state: &State, frame: &mut Frame) {
     };
     completion::view(state, frame, over);
     overlay::view(state, frame);
+    if state.ascii {
+        ascii::keep_to(frame.buffer_mut());
+    }
 }
 
 fn too_small(state: &State, frame: &mut Frame) {

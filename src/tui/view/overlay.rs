@@ -20,10 +20,10 @@ pub fn view(state: &State, frame: &mut Frame) {
     let (name, about, lines) = match overlay {
         Overlay::Help(_) => ("Help", "Esc closes", help::lines(width)),
         Overlay::Stats(_) => ("Figures", "Esc closes", stats::lines(state)),
-        Overlay::Tune(offers, chosen) => (
+        Overlay::Tune(made) => (
             "Memory plans",
-            "Enter takes one, Esc closes",
-            tune::lines(state, offers, *chosen),
+            "← → move, Enter takes, Esc closes",
+            tune::lines(state, made, width),
         ),
         Overlay::Sessions(kept, chosen) => (
             "Conversations",
@@ -47,7 +47,7 @@ pub fn view(state: &State, frame: &mut Frame) {
         Overlay::Help(top) | Overlay::Stats(top) => *top,
         // The chosen one is in view.
         Overlay::Sessions(_, chosen) => (chosen + 1).saturating_sub(rows),
-        Overlay::Tune(_, chosen) => (chosen + 2).saturating_sub(rows),
+        Overlay::Tune(made) => (tune::row(made) + 1).saturating_sub(rows),
     };
     let top = top.min(lines.len().saturating_sub(rows));
     let title = Title {

@@ -1,8 +1,11 @@
 //! What the engine is doing, in figures. Four of them are always named: trunk GB/s, ring slots in flight, experts retained,
 //! expert drops. What is not known is a dash. Here the short forms; the long one stands in [`side`].
 
+mod chart;
+mod row;
 mod side;
 mod strip;
+mod widgets;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -12,6 +15,7 @@ use super::super::glyph::width;
 use super::super::layout::Areas;
 use super::super::state::{Phase, State};
 use super::super::theme::Role;
+use crate::engine::Telemetry;
 
 /// The main figures, as texts.
 struct Figures {
@@ -24,15 +28,14 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(state: &State) -> Self {
-        let telemetry = &state.telemetry;
+    fn of(state: &State, telemetry: &Telemetry) -> Self {
         let layer = of(telemetry.layer);
         Self {
             trunk: decimal(telemetry.trunk.second),
             ring: of(telemetry.in_flight()),
             retained: share(telemetry.retained()),
             // Nothing can have been dropped, or not, before there is an engine to say so.
-            drops: match (&state.phase, telemetry.drops) {
+            drops: match (&state.phase, state.telemetry.drops) {
                 (Phase::Loading, 0) => UNKNOWN.to_owned(),
                 (_, 0) => "0".to_owned(),
                 (_, drops) => format!("{drops} !!"),
@@ -41,7 +44,10 @@ impl Figures {
                 Some(elapsed) => format!("{layer}, {}", brief(elapsed)),
                 None => layer,
             },
-            memory: gigabytes(telemetry.rss_bytes),
+            memory: match telemetry.swapped_bytes {
+                Some(1..) => format!("{} swap !!", gigabytes(telemetry.rss_bytes)),
+                _ => gigabytes(telemetry.rss_bytes),
+            },
         }
     }
 }
@@ -55,10 +61,11 @@ fn of(pair: Option<(usize, usize)>) -> String {
 
 /// Draws the telemetry in the form that fits.
 pub fn view(state: &State, frame: &mut Frame, areas: &Areas) {
-    let figures = Figures::of(state);
+    let shown = state.instruments.shown(&state.telemetry);
+    let figures = Figures::of(state, &shown);
     let area = areas.telemetry;
     match (areas.side, area.height) {
-        (true, _) => side::view(state, frame, area, &figures),
+        (true, _) => side::view(state, frame, area, &shown, &figures),
         (_, 2..) => two_rows(state, frame, area, &figures),
         _ => one_row(state, frame, area, &figures),
     }
@@ -69,6 +76,14 @@ fn drops(state: &State) -> Role {
     match state.telemetry.drops {
         0 => Role::Plain,
         _ => Role::Alarm,
+    }
+}
+
+/// The style of the memory: an alarm once some of it is in swap.
+fn swap(state: &State) -> Role {
+    match state.telemetry.swapped_bytes {
+        Some(1..) => Role::Alarm,
+        _ => Role::Plain,
     }
 }
 
@@ -90,7 +105,7 @@ fn two_rows(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
         [
             (format!("experts retained {}", figures.retained), plain),
             (format!("expert drops {}", figures.drops), drops(state)),
-            (format!("memory GB {}", figures.memory), plain),
+            (format!("memory GB {}", figures.memory), swap(state)),
         ],
     ];
     for (row, cells) in area.rows().zip(rows) {

@@ -1,194 +1,157 @@
-//! The telemetry at the side, where there is room for all of it: the main figures first, so that a lower screen loses
-//! details only.
-
-use std::time::Duration;
+//! The telemetry where there is room for all of it: the main figures always, details as far as they fit; or one part alone.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::super::super::figures::{UNKNOWN, brief, count, decimal, gigabytes};
-use super::super::super::glyph::width;
+use super::super::super::instruments::Widget;
 use super::super::super::layout::body;
-use super::super::super::state::State;
+use super::super::super::state::{Focus, State};
 use super::super::super::theme::Role;
 use super::super::put;
 use super::super::title::{self, Title};
-use super::{Figures, drops, of, strip};
-use crate::engine::Rates;
-use crate::engine::telemetry::{ExpertFigures, SlotState, Split, Waits};
+use super::Figures;
+use super::row::Row;
+use super::widgets::Dials;
+use crate::engine::Telemetry;
 
-/// A name at the left, its figure at the right.
-struct Line {
-    name: String,
-    value: String,
-    role: Role,
-}
-
-fn line(name: &str, value: String) -> Line {
-    Line {
-        name: name.to_owned(),
-        value,
-        role: Role::Plain,
-    }
-}
-
-fn gap() -> Line {
-    line("", String::new())
-}
+/// Which details come first where not all of them fit.
+const FIRST: [Widget; 8] = [
+    Widget::Clock,
+    Widget::Disk,
+    Widget::Ring,
+    Widget::Token,
+    Widget::Layers,
+    Widget::Memory,
+    Widget::Experts,
+    Widget::Sums,
+];
 
 /// Draws it.
-pub fn view(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
+pub fn view(state: &State, frame: &mut Frame, area: Rect, shown: &Telemetry, figures: &Figures) {
     for row in area.rows() {
         put(state, frame, row, "│", Role::Quiet);
     }
     let inner = Rect {
         x: area.x + 1,
-        width: area.width - 1,
+        width: area.width.saturating_sub(1),
         ..area
     };
+    let focus = state.focus == Focus::Telemetry;
+    let instruments = &state.instruments;
+    let held = if instruments.is_held() { ", held" } else { "" };
+    let about = format!("{}{held}", instruments.span.name());
     let title = Title {
         name: "Telemetry",
-        ..Title::default()
+        focus,
+        about: &about,
+        badge: if focus { "f + - r Enter" } else { "" },
     };
     title::view(state, frame, inner, title);
-    let mut lines = main(state, figures);
-    lines.extend(last_token(state.telemetry.last_token));
-    lines.extend(waits(state.telemetry.waits));
-    lines.extend(slots(&state.telemetry.slots));
-    lines.extend(experts(state.telemetry.expert_figures));
-    lines.extend(bytes(state));
     let inner = body(inner);
-    let used = u16::try_from(lines.len()).unwrap_or(u16::MAX);
-    for (row, Line { name, value, role }) in inner.rows().zip(lines) {
-        put(state, frame, row, &format!(" {name}"), Role::Quiet);
-        let right = u16::try_from(width(&value)).unwrap_or(0);
-        let at = Rect {
-            x: row.right().saturating_sub(right + 1),
-            width: right,
-            ..row
-        };
-        put(state, frame, at, &value, role);
+    let two = inner.width >= TWO && instruments.alone.is_none();
+    let columns = match two {
+        true => inner.width / 2,
+        false => inner.width,
+    };
+    let dials = Dials {
+        state,
+        shown,
+        figures,
+        columns: usize::from(columns.saturating_sub(2)),
+    };
+    let height = usize::from(inner.height);
+    let left = Rect {
+        width: columns,
+        ..inner
+    };
+    let right = Rect {
+        x: inner.x + columns,
+        width: inner.width - columns,
+        ..inner
+    };
+    let chosen = instruments.chosen;
+    let parts = match instruments.alone {
+        Some(top) => {
+            let rows = dials.alone(chosen, height);
+            let top = top.min(rows.len().saturating_sub(height));
+            vec![(inner, (rows.into_iter().skip(top).collect(), Some(0)))]
+        }
+        None if two => vec![
+            (left, fitted(&dials, height, chosen, &Widget::ALL[..HALF])),
+            (right, fitted(&dials, height, chosen, &Widget::ALL[HALF..])),
+        ],
+        None => vec![(inner, fitted(&dials, height, chosen, &Widget::ALL))],
+    };
+    for (area, (rows, marked)) in parts {
+        for (area, row) in area.rows().zip(&rows) {
+            row.draw(state, frame, area);
+        }
+        if let (true, Some(at)) = (focus, marked.and_then(|at| area.rows().nth(at))) {
+            put(state, frame, at, "▸", Role::Focus);
+        }
     }
-    let used = used.min(inner.height);
-    let rest = Rect {
-        x: inner.x + 1,
-        y: inner.y + used,
-        width: inner.width.saturating_sub(2),
-        height: inner.height - used,
-    };
-    strip::view(state, frame, rest);
 }
 
-/// What is looked at most.
-fn main(state: &State, figures: &Figures) -> Vec<Line> {
-    let telemetry = &state.telemetry;
-    let (used, planned) = telemetry.positions;
-    vec![
-        line("layer", figures.layer.clone()),
-        line("tokens a minute", decimal(telemetry.tokens_per_minute)),
-        gap(),
-        line("trunk GB/s", rates(telemetry.trunk)),
-        line("expert GB/s", rates(telemetry.experts)),
-        line("ring slots in flight", figures.ring.clone()),
-        line("experts retained", figures.retained.clone()),
-        Line {
-            role: drops(state),
-            ..line("expert drops", figures.drops.clone())
-        },
-        gap(),
-        line("memory GB", figures.memory.clone()),
-        line("positions", of((planned > 0).then_some((used, planned)))),
-    ]
-}
+/// From this width on parts stand in two columns.
+const TWO: u16 = 76;
 
-fn rates(rates: Rates) -> String {
-    format!(
-        "1 s {:>5}  10 s {:>5}",
-        decimal(rates.second),
-        decimal(rates.ten)
-    )
-}
+/// Parts in the left one.
+const HALF: usize = 4;
 
-/// Where the time of the last token went, and how much of it.
-fn last_token(split: Option<Split>) -> Vec<Line> {
-    let wall = split.map(|split| split.wall());
-    let part = |name, time: fn(&Split) -> Duration| {
-        let value = split.map(|split| {
-            let share = time(&split).as_secs_f64() / split.wall().as_secs_f64().max(1e-9);
-            format!("{} {:>3.0} %", brief(time(&split)), share * 100.0)
-        });
-        line(name, value.unwrap_or_else(|| UNKNOWN.to_owned()))
-    };
-    let name = match split.map(|split| split.positions) {
-        Some(2..) => "last token, with its prompt",
-        _ => "last token",
-    };
-    vec![
-        gap(),
-        line(name, known(wall)),
-        part("  waited for the trunk", |s| s.waited.trunk),
-        part("  waited for experts", |s| s.waited.experts),
-        part("  waited for embedding", |s| s.waited.embedding),
-        part("  computed", |s| s.computed),
-        part("  rest", |s| s.rest),
-    ]
-}
-
-fn waits(waits: Option<Waits>) -> Vec<Line> {
-    vec![
-        line("all waits for the trunk", known(waits.map(|w| w.trunk))),
-        line("all waits for experts", known(waits.map(|w| w.experts))),
-        line("all waits for embedding", known(waits.map(|w| w.embedding))),
-    ]
-}
-
-fn known(time: Option<Duration>) -> String {
-    time.map_or_else(|| UNKNOWN.to_owned(), brief)
-}
-
-/// A bar for every slot of the ring.
-fn slots(slots: &[SlotState]) -> Vec<Line> {
-    let bar = |filled: usize| "█".repeat(filled) + &"░".repeat(10 - filled);
-    let lines = slots.iter().enumerate().map(|(index, slot)| {
-        let (state, bar) = match slot {
-            SlotState::Empty => ("empty".to_owned(), bar(0)),
-            SlotState::Reading { percent } => (
-                format!("reading {percent:>3} %"),
-                bar(usize::from(*percent).min(100) / 10),
-            ),
-            SlotState::Ready => ("ready".to_owned(), bar(10)),
-            SlotState::Computing => ("computing".to_owned(), bar(10)),
+/// These parts as far as there is room, and the row where the chosen one begins.
+fn fitted(
+    dials: &Dials<'_>,
+    height: usize,
+    chosen: Widget,
+    widgets: &[Widget],
+) -> (Vec<Row>, Option<usize>) {
+    let mut parts: Vec<Part> = widgets
+        .iter()
+        .map(|&widget| Part {
+            widget,
+            head: dials.head(widget),
+            whole: dials.whole(widget),
+            open: false,
+        })
+        .collect();
+    for widget in FIRST {
+        let Some(at) = parts.iter().position(|part| part.widget == widget) else {
+            continue;
         };
-        line(&format!("slot {}  {state}", index + 1), bar)
-    });
-    std::iter::once(gap()).chain(lines).collect()
+        parts[at].open = parts[at].whole.len() > parts[at].head.len();
+        if laid_out(&parts, chosen).0.len() > height {
+            parts[at].open = false;
+        }
+    }
+    laid_out(&parts, chosen)
 }
 
-fn experts(figures: Option<ExpertFigures>) -> Vec<Line> {
-    let row = |name, pick: fn(ExpertFigures) -> (u64, u64)| {
-        let value = figures.map(pick).map(|(n, bytes)| {
-            let n = count(usize::try_from(n).unwrap_or(usize::MAX));
-            format!("{n}  {:>9} GB", gigabytes(Some(bytes)))
-        });
-        line(name, value.unwrap_or_else(|| UNKNOWN.to_owned()))
-    };
-    vec![
-        gap(),
-        row("experts asked", |f| f.requested),
-        row("  retained", |f| f.retained),
-        row("  read", |f| f.read),
-    ]
+/// A part, and whether there is room for all of it.
+struct Part {
+    widget: Widget,
+    head: Vec<Row>,
+    whole: Vec<Row>,
+    open: bool,
 }
 
-fn bytes(state: &State) -> Vec<Line> {
-    let telemetry = &state.telemetry;
-    let trunk = telemetry.trunk_bytes;
-    vec![
-        gap(),
-        line("trunk read GB", gigabytes(trunk.map(|t| t.read))),
-        line("trunk owed GB", gigabytes(trunk.map(|t| t.owed))),
-        line("trunk pinned GB", gigabytes(trunk.map(|t| t.pinned))),
-        line("memory peak GB", gigabytes(telemetry.peak_rss_bytes)),
-        line("memory planned GB", gigabytes(telemetry.planned_bytes)),
-    ]
+/// The parts one below the other, by their heads, or wholly and set apart where they are open; and where the chosen one
+/// begins.
+fn laid_out(parts: &[Part], chosen: Widget) -> (Vec<Row>, Option<usize>) {
+    let mut rows: Vec<Row> = Vec::new();
+    let (mut begins, mut apart) = (None, false);
+    for part in parts {
+        let shown = if part.open { &part.whole } else { &part.head };
+        if shown.is_empty() {
+            continue;
+        }
+        if !rows.is_empty() && (apart || part.open) {
+            rows.push(Row::gap());
+        }
+        if part.widget == chosen {
+            begins = Some(rows.len());
+        }
+        rows.extend_from_slice(shown);
+        apart = part.open;
+    }
+    (rows, begins)
 }
