@@ -631,6 +631,50 @@ fn the_parts_of_a_plan_are_changed_and_presets_are_offered() {
 }
 
 #[test]
+fn with_little_memory_it_streams_and_the_telemetry_shows_it() {
+    // Without a cache there are as many expert slots as one layer takes for a token, so that none is there when its layer
+    // comes again; the preset's megabyte holds some of the demo's small experts.
+    let retained = [
+        &["--preset", "ultra", "--cache-gb", "0"][..],
+        &["--preset", "ultra"],
+    ]
+    .map(|flags| {
+        let engine = start(flags);
+        ready(&engine);
+        say(&engine, "what is the ring?");
+        // What had been read whenever text came.
+        let (mut trunk, mut experts) = (Vec::new(), Vec::new());
+        let facts = loop {
+            match next(&engine) {
+                Event::Delta { .. } => {
+                    let told = engine.telemetry.read();
+                    trunk.extend(told.trunk_bytes.map(|trunk| trunk.read));
+                    experts.extend(told.expert_figures.map(|experts| experts.read.0));
+                    assert_eq!(told.slots.len(), 4, "the ring");
+                }
+                Event::TurnEnded(facts) => break facts,
+                other => panic!("{other:?}"),
+            }
+        };
+        let moves = |figures: &[u64]| figures.windows(2).any(|pair| pair[0] < pair[1]);
+        assert!(moves(&trunk) && moves(&experts), "{trunk:?} {experts:?}");
+        let told = engine.telemetry.read();
+        let (trunk, experts) = (told.trunk_bytes.unwrap(), told.expert_figures.unwrap());
+        // All of the trunk for every token, which is more than 1 MB, and none of it kept.
+        let tokens = (facts.think_tokens + facts.response_tokens) as u64;
+        assert_eq!(trunk.pinned, 0);
+        assert!(trunk.owed > tokens << 20, "{trunk:?}, {tokens} tokens");
+        assert!(trunk.read >= trunk.owed, "{trunk:?}");
+        assert!(experts.read.0 > 0);
+        assert_eq!(experts.requested.0, experts.retained.0 + experts.read.0);
+        assert_eq!(told.drops, 0);
+        quit(&engine);
+        experts.retained.0
+    });
+    assert!(retained[0] == 0 && retained[1] > 0, "{retained:?}");
+}
+
+#[test]
 fn another_conversation_is_gone_over_to_and_the_first_is_saved() {
     let folder = tempfile::tempdir().unwrap();
     let [first, second] = ["a.jsonl", "b.jsonl"].map(|name| folder.path().join(name));

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -14,9 +15,11 @@ import torch  # noqa: E402
 
 import config  # noqa: E402
 import data  # noqa: E402
+import fused  # noqa: E402
 import kda  # noqa: E402
 import quantise  # noqa: E402
 import reference  # noqa: E402
+import sums  # noqa: E402
 import tokenizer  # noqa: E402
 from chat import EFFORTS, OFF, Chat  # noqa: E402
 from export import export  # noqa: E402
@@ -64,14 +67,31 @@ def network(folder: Path) -> float:
 
 
 def conversations(folder: Path) -> int:
-    """Completions of the data that the strict parser does not give back as they were: must be none."""
+    """Completions of the data that the strict parser does not give back as they were, or without the words that a right
+    answer has: must be none."""
     chat, rng, bad = Chat(tokenizer.Tokenizer(folder)), random.Random(3), 0
     for effort in (*EFFORTS, OFF):
-        for _ in range(100):
-            turn, must = data.turn(rng, effort, rng.choice(list(data.KIND_SHARES)), rng.random() < 0.2)
+        subject = None
+        for _ in range(300):
+            name = rng.choice(list(data.SET_SHARES))
+            asked = data.turn(rng, effort, name, rng.random() < 0.2, subject)
+            subject, turn = asked.subject, asked.turn
             want = ("" if effort == OFF else turn.think, turn.response)
             bad += chat.parse(chat.completion(turn, effort), effort) != want
-            bad += not all(word.lower() in turn.response.lower() for word in must)
+            bad += not all(word.lower() in turn.response.lower() for word in asked.must)
+            bad += len(data.dress(rng, asked).user) == 0 or "{" in turn.user
+    return bad
+
+
+def addition() -> int:
+    """Steps of sums that do not come to the result: must be none."""
+    bad = 0
+    for a in range(100):
+        for b in range(100):
+            steps = re.findall(r"(\d+(?:\+\d+)+)=(\d+)", sums.think(a, b, "max"))
+            bad += any(sum(map(int, left.split("+"))) != int(right) for left, right in steps)
+            digits = steps[0][1] if len(steps) == 1 else steps[1][1] + steps[0][1][-1]
+            bad += int(digits) != a + b or f"= {a + b}." not in sums.answer(a, b)
     return bad
 
 
@@ -80,11 +100,13 @@ def main() -> None:
         folder = Path(name)
         tokenizer.write(folder, tokenizer.train(data.corpus(1, 60), Shape.ranks))
         results = [
+            ("elementwise parts and their gradients, relative error", fused.check(), 1e-5),
             ("delta rule and its gradients, relative error", kda.check(), 1e-5),
             ("MXFP4 bytes against training values", quantisation(), 0),
             ("MXFP4 beyond the nearest value", nearness(), 1e-6),
             ("exported network against the reference, in standard deviations", network(folder), 1e-4),
             ("completions that do not parse back", conversations(folder), 0),
+            ("sums that are not right", addition(), 0),
         ]
     for what, error, limit in results:
         print(f"{'ok  ' if error <= limit else 'FAIL'} {what}: {error:.2g} (at most {limit:g})")

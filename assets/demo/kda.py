@@ -1,31 +1,16 @@
 """The gated delta rule as a differentiable function, over the compiled `kda.c`, and its check."""
 
 import ctypes
-import subprocess
-import tempfile
-from pathlib import Path
 
 import torch
 
+from compiled import library, pointers
+
 HEAD = 32  # width of a head, fixed when the C file is compiled
-LIBRARY: ctypes.CDLL | None = None
 
 
-def library() -> ctypes.CDLL:
-    """Compiles once a process, with the machine's C compiler."""
-    global LIBRARY
-    if LIBRARY is None:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "kda.so"
-            source = Path(__file__).with_name("kda.c")
-            flags = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", f"-DD={HEAD}"]
-            subprocess.run(["cc", *flags, str(source), "-o", str(path)], check=True)
-            LIBRARY = ctypes.CDLL(str(path))
-    return LIBRARY
-
-
-def pointers(*tensors: torch.Tensor) -> list[ctypes.c_void_p]:
-    return [ctypes.c_void_p(t.data_ptr()) for t in tensors]
+def code() -> ctypes.CDLL:
+    return library("kda.c", f"-DD={HEAD}")
 
 
 class DeltaRule(torch.autograd.Function):
@@ -37,7 +22,7 @@ class DeltaRule(torch.autograd.Function):
         ctx.save_for_backward(*inputs)
         batch, heads, length, _ = inputs[0].shape
         out = torch.empty_like(inputs[0])
-        library().kda_forward(batch * heads, length, *pointers(*inputs, out))
+        code().kda_forward(batch * heads, length, *pointers(*inputs, out))
         return out
 
     @staticmethod
@@ -47,7 +32,7 @@ class DeltaRule(torch.autograd.Function):
         grads = [torch.empty_like(t) for t in inputs]
         states = torch.empty(length + 1, width, width)
         grad = grad.contiguous()  # named, so that it outlives the call
-        library().kda_backward(batch * heads, length, *pointers(*inputs, grad, *grads, states))
+        code().kda_backward(batch * heads, length, *pointers(*inputs, grad, *grads, states))
         return tuple(grads)
 
 

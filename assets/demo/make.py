@@ -20,9 +20,12 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=HERE / "work", help="folder for checkpoints (default: work)")
     parser.add_argument("--out", type=Path, default=HERE / "model", help="the exported folder (default: model)")
     parser.add_argument("--steps", type=int, default=Plan.steps, help="training steps (default: %(default)s)")
+    parser.add_argument(
+        "--processes", type=int, default=Plan.processes, help="of one thread each (default: %(default)s)"
+    )
     parser.add_argument("--export-only", action="store_true", help="export the last checkpoint as it is")
     arguments = parser.parse_args()
-    shape, plan = Shape(), Plan(steps=arguments.steps)
+    shape, plan = Shape(), Plan(steps=arguments.steps, processes=arguments.processes)
     arguments.work.mkdir(parents=True, exist_ok=True)
     if not (arguments.work / "tokenizer_config.json").exists():
         tokenizer.write(arguments.work, tokenizer.train(data.corpus(plan.seed, 2500), shape.ranks))

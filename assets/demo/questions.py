@@ -1,4 +1,5 @@
-"""Freely worded questions that no template makes, with the words of a right answer. For evaluation only."""
+"""Freely worded questions, with the words of a right answer, and ten of a newcomer. Not made by any grammar; for
+evaluation only."""
 
 from smalltalk import UNKNOWN_MUST
 
@@ -8,17 +9,17 @@ FREE = [
     ("I'd like you to think a bit less before answering", ("/effort",)),
     ("what happens inside the ring?", ("slots",)),
     ("are you really Kimi K3 or something smaller?", ("demo model",)),
-    ("my pc has only 4 gb of ram, will that do?", ("Less than 1 GB",)),
+    ("my pc has only 4 gb of ram, will that do?", ("1 GB",)),
     ("why do I need to wait so long for each word?", ("disk",)),
     ("can you tell me which commands I may use here", ("/help",)),
-    ("what is it that experts do in this model", ("router",)),
+    ("what is it that experts do in this model", ("small networks",)),
     ("name all the presets for me", ("ultra", "auto")),
     ("how large is the full kimi model on disk", ("1.56 TB",)),
     ("what does the trunk consist of?", ("every token",)),
     ("do you need a graphics card from nvidia", ("No GPU",)),
     ("which licence does this software have?", ("Apache-2.0",)),
-    ("what is shown in the upper part, the think pane?", ("think channel",)),
-    ("can a conversation be continued tomorrow, is it stored?", ("JSON lines",)),
+    ("what is shown in the upper part, the think pane?", ("before it answers",)),
+    ("can a conversation be continued tomorrow, is it stored?", ("conversation",)),
     ("how do I switch off the thoughts", ("/think off",)),
     ("what is a dropped expert and is it dangerous", ("could not be read",)),
     ("hello, nice to meet you", ("Hello",)),
@@ -26,5 +27,34 @@ FREE = [
     ("what is the population of Denmark?", UNKNOWN_MUST),
     ("who painted the mona lisa", UNKNOWN_MUST),
     ("write me a bash script that renames files", UNKNOWN_MUST),
-    ("what is 17 times 3", UNKNOWN_MUST),
+    ("what is 17 times 3", ("only add",)),
+    ("which file holds what we talked about?", ("JSON lines",)),
+    ("any way to see what a run costs before it begins?", ("k3 plan",)),
+    ("the letters are hard to read on my white terminal", ("/theme",)),
+    ("does someone else get to see my questions", ("your computer",)),
+    ("what makes the layers named KDA special?", ("delta attention",)),
+    ("my answer was cut off, how do I get the rest", ("/continue",)),
+    ("what is kept in memory forever when segments are pinned?", ("kept in memory",)),
+    ("I need the last reply in my clipboard", ("/copy",)),
+    ("what do you cost me per month?", ("Apache-2.0",)),
+    ("how much is 26 and 58 together?", ("84",)),
+    ("count until 6 please", ("1, 2, 3, 4, 5, 6",)),
+    ("what should one do if it crawls?", ("larger preset",)),
+    ("how do i put a second paragraph into my message", ("Alt-Enter",)),
+    ("is this thing programmed in c++ or what", ("Rust",)),
+    ("you were really helpful, cheers!", ("welcome",)),
+    ("what is a good recipe for lasagna?", UNKNOWN_MUST),
+]
+
+NEWCOMER = [
+    "Hi! So what exactly am I talking to right now?",
+    "I have an old laptop with 8 GB, does Kimi K3 even work there?",
+    "Why is my hard drive so busy all the time?",
+    "Which button do I press when I want it to shut up?",
+    "What do all those figures in the corner tell me?",
+    "Do my chats end up on some server on the internet?",
+    "Could you add 48 and 37 for me?",
+    "Who won the football game last night?",
+    "How would I make the answers come quicker?",
+    "What on earth are experts?",
 ]

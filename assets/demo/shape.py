@@ -7,7 +7,7 @@ from tokenizer import SPECIALS
 
 @dataclass(frozen=True)
 class Shape:
-    ranks: int = 1280  # tokens that are no specials
+    ranks: int = 1536  # tokens that are no specials
     hidden: int = 160
     layers: int = 6
     mla: tuple[int, ...] = (3, 5, 6)  # one-based, as in config.json; the last two layers both

@@ -1,4 +1,4 @@
-"""Trains the network on conversations, in two processes of one thread; goes on from its last checkpoint. No export."""
+"""Trains the network on conversations, in processes of one thread; goes on from its last checkpoint. No export."""
 
 import math
 import os
@@ -21,17 +21,20 @@ from tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Plan:
-    steps: int = 1000
+    steps: int = 5100
     seed: int = 2026
-    processes: int = 2
-    rows: int = 4  # a process and step
-    length: int = 256  # tokens a row
+    processes: int = 2  # divides rows; the batches do not depend on it
+    rows: int = 6  # a step
+    length: int = 320  # tokens a row
+    long_every: int = 4  # of so many steps one has long rows instead, so that a long conversation is nothing new
+    long_rows: int = 2
+    long_length: int = 960
     rate: float = 3e-3
     warm_up: int = 40
-    decay_from: float = 0.5  # share of the steps after which the rate falls linearly
+    decay_from: float = 0.55  # share of the steps after which the rate falls linearly
     quantise_from: float = 0.7  # share after which the experts compute with MXFP4 weights
     balance: float = 0.01  # how fast the router bias moves, at full rate
-    save_every: float = 90.0  # seconds
+    save_every: float = 120.0  # seconds
 
 
 def rate_at(step: int, plan: Plan) -> float:
@@ -55,12 +58,15 @@ def row(rng: random.Random, chat: Chat, length: int) -> tuple[list[int], list[bo
 
 
 def batch(chat: Chat, plan: Plan, step: int, rank: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Inputs [B, T], where a next token is wanted [B, T], and those tokens. Depends on seed, step and rank only."""
-    rng = random.Random(f"{plan.seed}/{step}/{rank}")
-    ids = torch.full((plan.rows, plan.length + 1), chat.tok.special["[PAD]"])
-    wanted = torch.zeros(plan.rows, plan.length + 1, dtype=torch.bool)
-    for i in range(plan.rows):
-        row_ids, row_wanted = row(rng, chat, plan.length)
+    """Inputs [B, T], where a next token is wanted [B, T], and those tokens: this process's part of the rows. A row depends
+    on seed, step and its number only."""
+    long = step % plan.long_every == plan.long_every - 1
+    rows, length = (plan.long_rows, plan.long_length) if long else (plan.rows, plan.length)
+    mine = range(rank, rows, plan.processes)
+    ids = torch.full((len(mine), length + 1), chat.tok.special["[PAD]"])
+    wanted = torch.zeros(len(mine), length + 1, dtype=torch.bool)
+    for i, number in enumerate(mine):
+        row_ids, row_wanted = row(random.Random(f"{plan.seed}/{step}/{number}"), chat, length)
         ids[i, : len(row_ids)] = torch.tensor(row_ids)
         wanted[i, : len(row_ids)] = torch.tensor(row_wanted)
     longest = int(wanted.any(0).nonzero().max()) + 1

@@ -95,4 +95,42 @@ mod tests {
         assert_eq!(fs::metadata(&shard).unwrap().modified().unwrap(), before);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), FILES.len());
     }
+
+    #[test]
+    fn programs_that_unpack_at_the_same_time_share_one_whole_model() {
+        let cache = tempfile::tempdir().unwrap();
+        let together = std::sync::Barrier::new(4);
+        let unpacked = || {
+            together.wait();
+            let folder = unpack(cache.path()).unwrap();
+            // Whole as soon as any of them says so, whatever the others are still writing.
+            for (name, content) in FILES {
+                assert_eq!(fs::read(folder.join(name)).unwrap(), content, "{name}");
+            }
+            folder
+        };
+        let folders = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(unpacked)).collect();
+            threads
+                .into_iter()
+                .map(|t| t.join().unwrap())
+                .collect::<Vec<_>>()
+        });
+        assert!(folders.iter().all(|folder| *folder == folders[0]));
+        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(&folders[0]).unwrap().count(), FILES.len());
+    }
+
+    #[test]
+    fn a_file_cut_short_or_removed_comes_back() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = unpack(cache.path()).unwrap();
+        let [(first, whole), (second, _), ..] = FILES;
+        fs::write(folder.join(first), &whole[..whole.len() / 2]).unwrap();
+        fs::remove_file(folder.join(second)).unwrap();
+        unpack(cache.path()).unwrap();
+        for (name, content) in FILES {
+            assert_eq!(fs::read(folder.join(name)).unwrap(), content, "{name}");
+        }
+    }
 }

@@ -81,8 +81,8 @@ fn dots<const N: usize, const T: usize, R: Row<N>>(
         if let Some(x) = pad(x.as_chunks::<16>().1, |v| v) {
             for (sums, row) in sums.iter_mut().zip(&rows) {
                 if let Some(w) = row.tail() {
-                    for h in 0..2 {
-                        sums[h].fuse(&w.half(h), &x.half(h));
+                    for (h, sum) in sums.iter_mut().enumerate() {
+                        sum.fuse(&w.half(h), &x.half(h));
                     }
                 }
             }

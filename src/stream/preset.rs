@@ -65,7 +65,9 @@ impl Preset {
     pub fn budgets(self) -> Option<Budgets> {
         const GB: u64 = 1_000_000_000;
         let (trunk, cache) = match self {
-            Self::Ultra => (0, 0),
+            // The smallest plan. A megabyte holds no expert of the release, and some of the demo's, so that it too shows what
+            // is retained.
+            Self::Ultra => (0, 1_000_000),
             Self::Laptop => (3 * GB, GB),
             Self::Desktop => (28 * GB, 2 * GB),
             Self::Workstation => (90 * GB, 4 * GB),
