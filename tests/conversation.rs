@@ -595,7 +595,8 @@ fn the_parts_of_a_plan_are_changed_and_presets_are_offered() {
         cache: 0,
         ring: 4,
     };
-    assert_eq!(planned(ask(&engine, Command::Budget(parts))), small);
+    // The preset has room for a few of the demo's experts.
+    assert!(planned(ask(&engine, Command::Budget(parts))) < small);
     // The same while an answer is made.
     say(&engine, "hello");
     engine.commands.send(Command::Offers).unwrap();
