@@ -592,10 +592,11 @@ fn the_parts_of_a_plan_are_changed_and_presets_are_offered() {
     assert!(offers.recent.is_empty() && offers.retained().is_empty());
     let parts = Change::Parts {
         trunk: 0,
-        cache: 1_000_000,
+        cache: 0,
         ring: 4,
     };
-    assert_eq!(planned(ask(&engine, Command::Budget(parts))), small);
+    // The preset has room for a few of the demo's experts.
+    assert!(planned(ask(&engine, Command::Budget(parts))) < small);
     // The same while an answer is made.
     say(&engine, "hello");
     engine.commands.send(Command::Offers).unwrap();
@@ -626,8 +627,7 @@ fn the_parts_of_a_plan_are_changed_and_presets_are_offered() {
     assert!(shares.clone().count() > 2 && shares.clone().all(|w| w[0].0 < w[1].0));
     let (smallest, all) = (retained[0].1, retained[retained.len() - 1].1);
     assert!(all > smallest && all <= 1.0, "{retained:?}");
-    let slots = offers.in_force().unwrap().expert_slots as u64;
-    assert_eq!(told.cache.map(|cache| cache.slots), Some(slots));
+    assert_eq!(told.cache.map(|cache| cache.slots), Some(4));
     quit(&engine);
 }
 

@@ -204,11 +204,11 @@ mod tests {
         let shape = released();
         for (preset, at_most) in [
             (Preset::Ultra, 1.4),
-            (Preset::Laptop, 5.4),
-            (Preset::Desktop, 32.0),
-            (Preset::Workstation, 96.0),
-            (Preset::Server, 126.0),
-            (Preset::Max, 222.0),
+            (Preset::Laptop, 5.8),
+            (Preset::Desktop, 32.2),
+            (Preset::Workstation, 96.2),
+            (Preset::Server, 126.2),
+            (Preset::Max, 222.2),
         ] {
             let plan = plan(&shape, &asking(preset, 8192), &Machine::default()).unwrap();
             let total = plan.total() as f64 / 1e9;

@@ -259,7 +259,7 @@ const LONGEST_CHUNK: u64 = 528;
 const CHUNK_STEP: u64 = 48;
 /// Of what is held of the weights, intermediate results of a chunk may take one part in so many. A byte of them saves more
 /// reading in a prompt than a pinned byte in an answer.
-const CHUNK_SHARE: u64 = 4;
+const CHUNK_SHARE: u64 = 8;
 
 /// Tokens of a prompt that go through the layers together: the more, the fewer passes over the weights; the results of all
 /// of them are held at once. Where every position's logits are held too, as few as may be.

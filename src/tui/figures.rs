@@ -78,6 +78,15 @@ pub fn decimal(value: Option<f64>) -> String {
     known(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.2}"))
 }
 
+/// A number of things in some time: as many digits as can be told apart, thousands marked.
+pub fn pace(value: Option<f64>) -> String {
+    match known(value) {
+        None => UNKNOWN.to_owned(),
+        Some(value) if value < 10.0 => format!("{value:.1}"),
+        Some(value) => count(value as usize),
+    }
+}
+
 fn known(value: Option<f64>) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
@@ -92,6 +101,11 @@ mod tests {
             [0, 999, 1000, 163_840].map(count),
             ["0", "999", "1,000", "163,840"]
         );
+        assert_eq!(
+            [2.345, 12.9, 2900.8].map(|v| pace(Some(v))),
+            ["2.3", "12", "2,900"]
+        );
+        assert_eq!(pace(None), UNKNOWN);
         assert_eq!(counted(1, "token"), "1 token");
         assert_eq!(counted(1234, "token"), "1,234 tokens");
     }

@@ -167,8 +167,8 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
 }
 
 /// What the demo model is, before anybody takes it for something else.
-const DEMO: &str = "This is the demo model: the shape of Kimi K3, but tiny. It shows how the program works and knows next \
-    to nothing. For answers, start k3-tui with the folder of a real checkpoint.";
+const DEMO: &str = "This is the demo model: the shape of Kimi K3, but tiny. It knows this program's manual and small sums, and \
+     little else. For real answers, start k3-tui with the folder of a real checkpoint.";
 
 /// The engine's thread ended without a last word: it panicked.
 pub fn gone(state: &mut State) -> Vec<Effect> {

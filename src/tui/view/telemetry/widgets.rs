@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::super::figures::{UNKNOWN, brief, count, decimal, gigabytes, share};
+use super::super::super::figures::{UNKNOWN, brief, count, decimal, gigabytes, pace, share};
 use super::super::super::instruments::Widget;
 use super::super::super::samples::{Flow, both};
 use super::super::super::state::State;
@@ -38,7 +38,7 @@ impl Dials<'_> {
         match widget {
             Widget::Clock => vec![
                 Row::figure("layer", &figures.layer),
-                Row::figure("tokens a minute", decimal(shown.tokens_per_minute)),
+                Row::figure("tokens a minute", pace(shown.tokens_per_minute)),
             ],
             Widget::Disk => vec![
                 Row::figure("trunk GB/s", rates(shown.trunk)),
