@@ -74,10 +74,17 @@ fn io(args: &IoArgs) -> anyhow::Result<()> {
     } else {
         to_text(&rates)
     };
+    print(&text)
+}
+
+/// Writes what was measured so far.
+///
+/// # Errors
+/// [`Exit::NotWritten`].
+pub(super) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .map_err(|e| Exit::NotWritten(format!("standard output cannot be written: {e}")))?;
-    Ok(())
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    Ok(written.map_err(|e| Exit::NotWritten(format!("standard output cannot be written: {e}")))?)
 }
 
 /// The time of one repeat.

@@ -1,12 +1,10 @@
 //! `k3 bench kernels`: the kernels at the released model's sizes, each as a share of what binds it on this machine. The
 //! measuring itself is the library's; here are the tables.
 
-use std::io::Write as _;
-
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::exit::Exit;
+use super::bench::print;
 use crate::kernels::Isa;
 use crate::model::Compute;
 use crate::model::measure::{Case, Figure, Form, figures};
@@ -25,7 +23,7 @@ pub struct KernelsArgs {
 /// Measures and prints. A row is printed when it is done.
 ///
 /// # Errors
-/// There is no memory for the weights, or [`Exit::NotWritten`].
+/// There is no memory for the weights, or [`Exit::NotWritten`](super::exit::Exit::NotWritten).
 pub fn run(args: &KernelsArgs) -> anyhow::Result<()> {
     let counts = match args.threads {
         Some(threads) => vec![usize::from(threads)],
@@ -36,12 +34,12 @@ pub fn run(args: &KernelsArgs) -> anyhow::Result<()> {
         let compute = Compute::new(threads, Isa::detect())?;
         if !args.json {
             let isa = compute.isa.name();
-            write(&format!("{threads} threads, {isa}\n{}\n", header()))?;
+            print(&format!("{threads} threads, {isa}\n{}\n", header()))?;
         }
         let mut outcome = Ok(());
         let figures = figures(&compute, &Case::usual(), |figure| {
             if !args.json && outcome.is_ok() {
-                outcome = write(&row(figure));
+                outcome = print(&row(figure));
             }
         })?;
         outcome?;
@@ -52,15 +50,9 @@ pub fn run(args: &KernelsArgs) -> anyhow::Result<()> {
         }));
     }
     match args.json {
-        true => write(&format!("{:#}\n", json!({ "runs": all }))),
+        true => print(&format!("{:#}\n", json!({ "runs": all }))),
         false => Ok(()),
     }
-}
-
-fn write(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    Ok(written.map_err(|e| Exit::NotWritten(format!("standard output cannot be written: {e}")))?)
 }
 
 fn form(case: &Case) -> &'static str {

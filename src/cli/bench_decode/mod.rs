@@ -5,7 +5,6 @@ mod measured;
 mod sizes;
 mod subject;
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 use self::measured::{Extra, Far, Prompt, Resident, Streamed};
 pub use self::sizes::Size;
 use self::subject::Subject;
-use super::exit::Exit;
+use super::bench::print;
 use crate::stream::Split;
 
 /// What to measure, and how to tell it.
@@ -49,7 +48,7 @@ pub struct DecodeArgs {
 /// Measures and prints. A row is printed when it is done.
 ///
 /// # Errors
-/// The model cannot be made or read, or memory does not hold it: [`Exit::Refused`]; [`Exit::NotWritten`].
+/// The model cannot be made or read, or memory does not hold it: [`Exit::Refused`](super::exit::Exit::Refused); [`Exit::NotWritten`](super::exit::Exit::NotWritten).
 pub fn run(args: &DecodeArgs) -> anyhow::Result<()> {
     let subject = Subject::open(args)?;
     let mut report = Report {
@@ -76,7 +75,7 @@ pub fn run(args: &DecodeArgs) -> anyhow::Result<()> {
     streamed_rows(&subject, streamed, resident, &mut report)?;
     if args.json {
         let told = format!("{:#}\n", report.told);
-        write(&told)?;
+        print(&told)?;
     }
     Ok(())
 }
@@ -204,19 +203,13 @@ impl Report {
     fn line(&self, text: &str) -> anyhow::Result<()> {
         match self.quiet {
             true => Ok(()),
-            false => write(text),
+            false => print(text),
         }
     }
 
     fn tell(&mut self, name: &str, rows: Vec<Value>) {
         self.told[name] = rows.into();
     }
-}
-
-fn write(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    Ok(written.map_err(|e| Exit::NotWritten(format!("standard output cannot be written: {e}")))?)
 }
 
 fn resident_row(row: &Resident) -> String {
