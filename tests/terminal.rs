@@ -19,6 +19,16 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 /// Far more than anything here takes; only a failure waits so long.
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// A terminal's size in characters.
+fn size(columns: u16, rows: u16) -> PtySize {
+    PtySize {
+        rows,
+        cols: columns,
+        pixel_width: 0,
+        pixel_height: 0,
+    }
+}
+
 /// The screen on a scripted engine, built as these tests are.
 fn scripted() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -92,13 +102,7 @@ impl Session {
         (columns, rows): (u16, u16),
         variables: &[(&str, &str)],
     ) -> Self {
-        let size = PtySize {
-            rows,
-            cols: columns,
-            pixel_width: 0,
-            pixel_height: 0,
-        };
-        let pair = native_pty_system().openpty(size).unwrap();
+        let pair = native_pty_system().openpty(size(columns, rows)).unwrap();
         let before = format!("{:?}", pair.master.get_termios().unwrap());
         let mut command = CommandBuilder::new(program);
         command.args(arguments);
@@ -224,13 +228,7 @@ impl Session {
         let mut parser = self.shown.parser.lock().unwrap();
         parser.screen_mut().set_size(cells(rows), cells(columns));
         drop(parser);
-        let size = PtySize {
-            rows,
-            cols: columns,
-            pixel_width: 0,
-            pixel_height: 0,
-        };
-        self.master.resize(size).unwrap();
+        self.master.resize(size(columns, rows)).unwrap();
     }
 
     /// Waits for the end, and checks that the terminal is as it was. The exit code, and what is left on the screen.
@@ -596,20 +594,18 @@ fn a_large_paste_is_taken_whole_at_once() {
     assert_eq!(session.end().0, 0);
 }
 
-#[test]
-fn terminals_that_can_not_are_refused_or_waited_for() {
-    let dumb = Session::start_with(scripted(), &["2"], (80, 24), &[("TERM", "dumb")]);
+fn a_dumb_one_is_refused(program: &Path, argument: &str) {
+    let dumb = Session::start_with(program, &[argument], (80, 24), &[("TERM", "dumb")]);
     let (code, left) = dumb.end();
     assert_eq!(code, 2);
     assert!(left.contains("k3 chat"), "{left}");
+}
+
+#[test]
+fn terminals_that_can_not_are_refused_or_waited_for() {
+    a_dumb_one_is_refused(scripted(), "2");
     // Some terminals say 0x0 before they are laid out.
     let mut session = Session::scripted("2");
-    let size = |columns, rows| PtySize {
-        rows,
-        cols: columns,
-        pixel_width: 0,
-        pixel_height: 0,
-    };
     session.master.resize(size(0, 0)).unwrap();
     session.send("x");
     session.master.resize(size(80, 24)).unwrap();
@@ -690,17 +686,8 @@ fn the_demo_model_takes_a_large_paste_and_refuses_what_is_too_long_for_it() {
 #[test]
 fn the_demo_model_on_terminals_that_can_not() {
     let program = Path::new(env!("CARGO_BIN_EXE_k3-tui"));
-    let dumb = Session::start_with(program, &["--demo"], (80, 24), &[("TERM", "dumb")]);
-    let (code, left) = dumb.end();
-    assert_eq!(code, 2);
-    assert!(left.contains("k3 chat"), "{left}");
+    a_dumb_one_is_refused(program, "--demo");
     let mut session = Session::demo(&[]);
-    let size = |columns, rows| PtySize {
-        rows,
-        cols: columns,
-        pixel_width: 0,
-        pixel_height: 0,
-    };
     session.master.resize(size(0, 0)).unwrap();
     session.send("hello\r");
     session.master.resize(size(80, 24)).unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::samples::{Samples, Span};
 use crate::engine::Telemetry;
-use crate::engine::telemetry::{ExpertFigures, Waits};
+use crate::engine::telemetry::ExpertFigures;
 
 /// A part of the telemetry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,11 +108,7 @@ impl Instruments {
             return shown;
         };
         if let (Some(now), Some(then)) = (&mut shown.waits, before.waits) {
-            *now = Waits {
-                trunk: now.trunk.saturating_sub(then.trunk),
-                experts: now.experts.saturating_sub(then.experts),
-                embedding: now.embedding.saturating_sub(then.embedding),
-            };
+            *now = now.since(&then);
         }
         if let (Some(now), Some(then)) = (shown.expert_figures, before.expert_figures) {
             let less =
@@ -137,7 +133,7 @@ impl Instruments {
 mod tests {
     use super::*;
     use crate::engine::Activity;
-    use crate::engine::telemetry::TrunkBytes;
+    use crate::engine::telemetry::{TrunkBytes, Waits};
 
     fn telemetry(n: u64) -> Telemetry {
         Telemetry {

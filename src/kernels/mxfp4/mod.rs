@@ -47,6 +47,12 @@ pub(super) fn rows(isa: Isa, packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, 
     match isa.0 {
         Kind::Portable => decoded(Portable, packed, scales, tokens, y),
         #[cfg(target_arch = "x86_64")]
+        // SAFETY: `Isa` holds these only where the processor reported AVX2 and FMA.
+        #[allow(unsafe_code)]
+        Kind::Avx2 | Kind::Avx512 if tokens.count() == 1 => unsafe {
+            woven::matvec(packed, scales, tokens.woven(), y)
+        },
+        #[cfg(target_arch = "x86_64")]
         // SAFETY: `Isa` holds `Avx2` only where the processor reported AVX2 and FMA.
         #[allow(unsafe_code)]
         Kind::Avx2 => unsafe { rows_avx2(packed, scales, tokens, y) },
@@ -61,9 +67,6 @@ pub(super) fn rows(isa: Isa, packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, 
 #[target_feature(enable = "avx2,fma")]
 #[allow(unsafe_code)]
 fn rows_avx2(packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) {
-    if tokens.count() == 1 {
-        return woven::matvec(packed, scales, tokens.woven(), y);
-    }
     // SAFETY: this is only called where AVX2 is.
     let decode = unsafe { Shuffles::assume() };
     decoded(decode, packed, scales, tokens, y);
@@ -73,9 +76,6 @@ fn rows_avx2(packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) {
 #[target_feature(enable = "avx2,fma,avx512f,avx512vl")]
 #[allow(unsafe_code)]
 fn rows_avx512(packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) {
-    if tokens.count() == 1 {
-        return woven::matvec(packed, scales, tokens.woven(), y);
-    }
     // SAFETY: this is only called where AVX2 is.
     let decode = unsafe { Shuffles::assume() };
     decoded(decode, packed, scales, tokens, y);
