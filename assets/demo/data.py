@@ -15,6 +15,7 @@ from smalltalk import OTHER, TALKS, THINGS, UNKNOWN, UNKNOWN_MUST, UNKNOWN_WHY, 
 HELD_OUT = 0.08  # share of wordings that training never sees
 EFFORT_SHARES = {"max": 0.28, "high": 0.22, "low": 0.3, OFF: 0.2}
 SET_SHARES = {"fact": 0.41, "follow-up": 0.19, "sum": 0.17, "count": 0.01, "talk": 0.14, "other": 0.08}
+USUAL = 0.35  # share of small talk in the words that most people use
 SYSTEMS = ("You are a helpful assistant.", "You are helpful.", "Answer briefly.", "Be kind.", "Be concise.")
 GROUNDS = {"place": 3, "person": 2, "thing": 5, "task": 4, "whole": 4}
 
@@ -145,7 +146,8 @@ def follow_up(rng: random.Random, effort: str, held: bool, subject: tuple[Fact, 
 
 def talk_turn(rng: random.Random, effort: str, held: bool, subject=None) -> Asked | None:
     (talk,) = rng.choices(TALKS, [t.share for t in TALKS])
-    wording = draw(rng, talk.asks, held)
+    wording = draw(rng, talk.usual, held) if talk.usual and rng.random() < USUAL else None
+    wording = wording or draw(rng, talk.asks, held)
     if not wording:
         return None
     slips = wording.isascii() and "{" not in wording

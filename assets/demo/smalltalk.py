@@ -18,13 +18,37 @@ class Talk:
     must: tuple[str, ...]
     asks: Grammar
     share: float  # how often, against the others
+    usual: Grammar | None  # the few forms that are typed most
 
 
 def talk(topic: str, answer: str, must: str, asks: str, share: float = 1.0) -> Talk:
-    return Talk(topic, answer, tuple(must.split("|")), Grammar(asks), share)
+    usual = USUAL.get(topic)
+    return Talk(topic, answer, tuple(must.split("|")), Grammar(asks), share, usual and Grammar(usual))
 
 
 TO = "[ there| friend| model| demo| kimi| everyone| again| you| my friend| k3| computer| mate||||]"
+
+USUAL = {
+    "a greeting": "hello|hi|hey|good morning|hello there|hi there|good evening",
+    "thanks": "thanks|thank you|thx|thank you very much|ok thanks|thanks a lot",
+    "a farewell": "bye|goodbye|bye bye|see you|good night|see you later|ok bye",
+    "how I am": "how are you|how are you doing|what's up|how is it going",
+    "praise": "well done|good job|nice|great|you are great|cool",
+    "an agreement": "ok|okay|yes|no|i see|got it|sure|right",
+    "an apology": "sorry|i am sorry|oops",
+    "a test": "test|ping|are you there|testing",
+    "a joke": "tell me a joke|joke|another joke",
+    "a language": "do you speak chinese|do you speak german|which languages do you speak",
+    "a sum that I cannot do": "what is {a} times {b}|{a} - {b}|{a} * {b}|what is {a} minus {b}",
+    "a sum to come": "can you add|can you calculate|can you count",
+    "a greeting in Chinese": "你好|您好|你是谁|你好吗",
+    "a question in Chinese": "k3-tui 是什么|这是什么|这个程序有什么用",
+    "thanks in Chinese": "谢谢|谢谢你",
+    "a greeting in Japanese": "こんにちは|あなたは誰ですか",
+    "thanks in Japanese": "ありがとう|ありがとうございます",
+    "a greeting in Russian": "привет|кто ты",
+    "thanks in Russian": "спасибо",
+}
 
 TALKS = [
     talk("a greeting", "Hello! I am the demo model of k3-tui. What would you like to know?", "Hello",
