@@ -3,6 +3,7 @@
 //! The map of the house, in the order in which data flows. Each module may use what stands after it in this
 //! list, never what stands before.
 //!
+//! * `capi`: the C interface (feature `capi`).
 //! * [`tui`]: the screen. State, messages, update, views.
 //! * [`cli`]: the commands of `k3`, one file a command.
 //! * [`engine`]: the inference thread. Its commands, its events, its telemetry.
@@ -14,6 +15,8 @@
 //! * [`kernels`]: arithmetic. Pure functions on slices.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+#[cfg(feature = "capi")]
+pub mod capi;
 pub mod chat;
 pub mod checkpoint;
 pub mod cli;

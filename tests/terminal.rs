@@ -3,11 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod examples;
+
 use std::io::{Read, Write};
 use std::num::NonZero;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use portable_pty::{
@@ -29,29 +31,9 @@ fn size(columns: u16, rows: u16) -> PtySize {
     }
 }
 
-/// The screen on a scripted engine, built as these tests are.
-fn scripted() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let test = std::env::current_exe().unwrap();
-        let profile = test.parent().unwrap().parent().unwrap();
-        let release = profile.ends_with("release");
-        let built = std::process::Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "--offline",
-                "--example",
-                "scripted_screen",
-            ])
-            .args(release.then_some("--release"))
-            .arg("--target-dir")
-            .arg(profile.parent().unwrap())
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status();
-        assert!(built.unwrap().success());
-        profile.join("examples/scripted_screen")
-    })
+/// The screen on a scripted engine.
+fn scripted() -> PathBuf {
+    examples::example("scripted_screen")
 }
 
 /// What the terminal shows, and whether it shows something new.
@@ -183,7 +165,7 @@ impl Session {
     }
 
     fn scripted(pace: &str) -> Self {
-        let session = Self::start(scripted(), &[pace], (80, 24));
+        let session = Self::start(&scripted(), &[pace], (80, 24));
         session.wait_for("idle");
         session
     }
@@ -339,6 +321,58 @@ fn a_panic_in_the_engine_leaves_the_conversation_and_its_words_for_later() {
     assert!(left.contains("planted in the engine's thread"), "{left}");
 }
 
+/// The real engine on the demo model: a fault in the middle of its second answer. What stood before it is in the history,
+/// what it had said of the second one in the journal, and the next start goes on from there.
+#[test]
+fn a_panic_in_the_network_of_the_demo_model_loses_no_word() {
+    let home = tempfile::tempdir().unwrap();
+    let kept = tempfile::tempdir().unwrap();
+    let history = kept.path().join("talk.jsonl");
+    let path = history.to_str().unwrap();
+    // The demo has five layers of experts; the first answer takes some sixty passes, the second one is cut.
+    let mut session = Session::start_in(
+        home,
+        &examples::example("failing_engine"),
+        &[path, "500"],
+        (80, 24),
+        &[],
+    );
+    session.wait_for("effort max");
+    session.send("hello\r");
+    session.wait_for("of answer; first after");
+    for turn in 1.. {
+        assert!(turn < 20, "the fault never came");
+        session.send("what is the ring?\r");
+        session.wait("an end of the turn", |screen| {
+            let text = screen.contents();
+            text.contains("The engine has stopped") || text.matches("of answer;").count() > turn
+        });
+        if session.contents().contains("The engine has stopped") {
+            break;
+        }
+    }
+    let contents = session.contents();
+    assert!(!contents.contains("planted"), "{contents}");
+    session.send("/quit\r");
+    let (code, left) = session.end();
+    assert_eq!(code, 1);
+    assert!(left.contains("planted in the experts of layer"), "{left}");
+
+    let saved = std::fs::read_to_string(&history).unwrap();
+    assert!(saved.contains("hello"), "{saved}");
+    let mut session = Session::start(
+        Path::new(env!("CARGO_BIN_EXE_k3-tui")),
+        &["--demo", "--history", path],
+        (80, 24),
+    );
+    session.wait_for("what is the ring?");
+    session.wait_for("killed");
+    session.send("/continue\r");
+    session.wait_for("of answer; first after");
+    session.send("/quit\r");
+    assert_eq!(session.end().0, 0);
+}
+
 #[test]
 fn an_engine_that_stops_is_reported_at_the_end() {
     let mut session = Session::scripted("2");
@@ -459,7 +493,7 @@ fn what_is_typed_while_the_model_is_busy_is_sent_afterwards() {
 fn an_editor_gets_the_terminal_and_the_message() {
     // Not sed itself: what it wrote to the terminal would be seen.
     let mut session = Session::start_with(
-        scripted(),
+        &scripted(),
         &["2"],
         (80, 24),
         &[("VISUAL", ""), ("EDITOR", "sed -i s/word/sentence/")],
@@ -603,7 +637,7 @@ fn a_dumb_one_is_refused(program: &Path, argument: &str) {
 
 #[test]
 fn terminals_that_can_not_are_refused_or_waited_for() {
-    a_dumb_one_is_refused(scripted(), "2");
+    a_dumb_one_is_refused(&scripted(), "2");
     // Some terminals say 0x0 before they are laid out.
     let mut session = Session::scripted("2");
     session.master.resize(size(0, 0)).unwrap();

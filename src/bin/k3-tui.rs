@@ -1,35 +1,21 @@
 //! `k3-tui`: the full-screen chat. Arguments and settings, then the engine's thread, then the screen.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use k3::chat::Shelf;
 use k3::cli::model::ChatArgs;
-use k3::cli::{Exit, LineArgs, chat_line_by_line};
+use k3::cli::{Exit, LineArgs, ScreenArgs, chat_line_by_line};
 use k3::tui::Settings;
 use k3::{engine, tui};
 
-/// Chat with Kimi K3 in the terminal, the model streamed from disk.
-#[derive(Parser)]
-#[command(name = "k3-tui", version, about)]
-struct Arguments {
-    #[command(flatten)]
-    chat: ChatArgs,
-    /// Settings file (default: settings.toml in the platform's config folder)
-    #[arg(long, value_name = "FILE")]
-    settings: Option<PathBuf>,
-    /// Line by line, without a full screen: for screen readers
-    #[arg(long)]
-    plain: bool,
-}
-
 fn main() -> ExitCode {
-    let parsed = Arguments::command()
+    let parsed = ScreenArgs::command()
         .try_get_matches()
-        .and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
+        .and_then(|matches| Ok((ScreenArgs::from_arg_matches(&matches)?, matches)));
     let (arguments, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -47,7 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn chat(arguments: Arguments, matches: &ArgMatches) -> anyhow::Result<()> {
+fn chat(arguments: ScreenArgs, matches: &ArgMatches) -> anyhow::Result<()> {
     let settings = Settings::load(arguments.settings.as_deref())?;
     let mut chat = arguments.chat;
     set(&mut chat, &settings, matches);

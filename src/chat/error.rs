@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::SamplingError;
+use crate::checkpoint;
 use crate::model;
 use crate::stream::{Garbled, Refusal};
 use crate::text::TextError;
@@ -10,6 +11,9 @@ use crate::text::TextError;
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A checkpoint that cannot be used.
+    #[error(transparent)]
+    Checkpoint(#[from] checkpoint::Error),
     /// The network failed.
     #[error(transparent)]
     Model(#[from] model::Error),

@@ -3,6 +3,8 @@
 //! A [`Session`] renders the conversation into a [`prompt`], sees to it that what the network has [`fed`] is a beginning of
 //! it, and lets a [`turn`] [`generate`] the rest: a [`Sampler`] chooses, an [`ngram`] may guess.
 //!
+//! [`ModelFiles`] are looked at, planned and opened to a session by `open`.
+//!
 //! [`store`] has the files together: the history, read by [`salvage`] and [`import`]; the [`sidecar`] of [`facts`]; the
 //! [`journal`] of the running turn; the [`lock`]. What it would write over is kept by [`original`]. The [`shelf`] is the folder
 //! of those conversations for which no file was named.
@@ -18,6 +20,7 @@ mod import;
 pub mod journal;
 mod lock;
 mod ngram;
+mod open;
 mod original;
 pub mod prompt;
 mod replan;
@@ -41,6 +44,7 @@ pub use fed::Fed;
 pub use history::HistoryFile;
 pub use journal::{Header, Partial};
 pub(crate) use lock::is_free;
+pub use open::{CheckedModel, ModelFiles};
 pub(crate) use original::beside;
 pub use replan::{Change, replan};
 pub use sampler::Sampler;

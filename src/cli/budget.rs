@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Exit, machine};
+use super::Exit;
 use crate::checkpoint::Config;
 use crate::stream::{Preset, Request};
 
@@ -51,16 +51,14 @@ impl BudgetArgs {
                 "--context {context}: the model has at most {longest} positions"
             )));
         }
+        let usual = Request::of(self.preset, context);
         Ok(Request {
-            preset: self.preset,
             trunk: self.trunk_gb,
             cache: self.cache_gb,
             ring: self.trunk_ring,
-            context,
-            threads: self.threads.unwrap_or_else(machine::default_threads),
+            threads: self.threads.unwrap_or(usual.threads),
             kept_states: 0,
-            logits: 1,
-            guesses: 0,
+            ..usual
         })
     }
 }

@@ -42,6 +42,9 @@ impl Exit {
         if let Some(model::Error::Stream(stream::Error::Expert { .. })) = model {
             return 4;
         }
+        if let Some(model::Error::Stream(stream::Error::Pack { .. })) = model {
+            return Self::REFUSED;
+        }
         let trace = match model {
             Some(model::Error::Trace(trace)) => Some(trace),
             _ => error.downcast_ref::<TraceError>(),
@@ -104,7 +107,7 @@ mod tests {
             path: path(),
             cause: gone(),
         };
-        let pack = stream::Error::Pack {
+        let pack = || stream::Error::Pack {
             path: path(),
             problem: "of another model".into(),
         };
@@ -124,14 +127,16 @@ mod tests {
             path: path(),
             cause: gone(),
         };
-        let codes: [(anyhow::Error, u8); 21] = [
+        let codes: [(anyhow::Error, u8); 23] = [
+            (chat::Error::from(io()).into(), 2),
+            (chat::Error::from(model::Error::from(pack())).into(), 2),
             (chat::Error::from(model::Error::from(dropped())).into(), 4),
             (chat::Error::from(StateFileError::Torn).into(), 1),
             (unfit.into(), 2),
             (not_read.into(), 2),
             (not_saved.into(), 3),
             (StateFileError::Torn.into(), 1),
-            (pack.into(), 2),
+            (pack().into(), 2),
             (damaged.into(), 1),
             (trace().into(), 3),
             (model::Error::from(trace()).into(), 3),

@@ -6,6 +6,7 @@ mod bench_file;
 pub mod bench_kernels;
 mod budget;
 mod chat;
+mod completions;
 mod exit;
 mod generation;
 mod ids;
@@ -19,6 +20,7 @@ mod plan_report;
 mod presets;
 mod run;
 mod sampling;
+mod screen;
 pub mod sim_cache;
 pub mod synth;
 mod teacher;
@@ -32,6 +34,7 @@ pub use budget::BudgetArgs;
 pub use chat::{LineArgs, run as chat_line_by_line};
 pub use exit::Exit;
 pub use sampling::SamplingArgs;
+pub use screen::ScreenArgs;
 
 /// Kimi K3 on this computer, without a screen.
 #[derive(Parser)]
@@ -53,6 +56,10 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Talk line by line
     Chat(Box<chat::LineArgs>),
+    /// What a shell needs to complete commands and flags
+    Completions(completions::CompletionsArgs),
+    /// Write man pages
+    Man(completions::ManArgs),
     /// Copy the trunk into one file, for another drive
     Pack(pack::PackArgs),
     /// What a run would take of this machine, before it runs
@@ -67,6 +74,11 @@ enum Command {
     Synth(synth::SynthArgs),
     /// Text to ids, ids to text, a history to a prompt, logits to draws
     Tok(tok::TokArgs),
+}
+
+/// The commands as clap knows them, for whoever documents or checks them.
+pub fn command() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs the command that the arguments name (the program's own name first) and gives the exit code.
@@ -86,6 +98,8 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
     let done = match parsed.command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Chat(arguments) => chat::run(&arguments),
+        Command::Completions(arguments) => completions::completions(&arguments),
+        Command::Man(arguments) => completions::man(&arguments),
         Command::Pack(arguments) => pack::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Presets(arguments) => presets::run(&arguments),
@@ -111,7 +125,7 @@ fn c_engine_hint(arguments: &[OsString]) -> Option<String> {
         .filter_map(|a| a.to_str())
         .collect();
     let first = *words.first()?;
-    let command = Arguments::command();
+    let command = command();
     let is_command = command.get_subcommands().any(|c| c.get_name() == first);
     for (flag, instead) in [
         ("--list-presets", "presets are listed by `k3 presets`"),

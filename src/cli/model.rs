@@ -1,18 +1,16 @@
 //! Which model, and how a chat with it begins: the flags that `k3 chat` and `k3-tui` share.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Args;
 
 use super::budget::{BudgetArgs, CONTEXT};
-use super::{Exit, SamplingArgs, open};
-use crate::chat::{Limits, Opened, Opening, Sampling, Session, StateStore, Store, Words};
-use crate::checkpoint::{Checkpoint, demo};
+use super::{Exit, SamplingArgs};
+use crate::chat::{CheckedModel, Limits, ModelFiles, Opening, Session, StateStore, Store, Words};
+use crate::checkpoint::demo;
 use crate::engine::ModelFacts;
-use crate::kernels::Isa;
-use crate::model::{Blueprint, Compute, Network};
-use crate::stream::{Files, Machine, Plan, Preset, Request, TrunkPlan, plan};
+use crate::model::Blueprint;
+use crate::stream::{Machine, Plan, Request, plan};
 use crate::text::{Effort, Tokenizer};
 
 /// A model to chat with.
@@ -95,21 +93,10 @@ pub(super) fn folder(named: Option<&Path>) -> anyhow::Result<Folder> {
 
 /// A chat whose every part was checked, and none loaded.
 pub struct ChatPlan {
-    checkpoint: Arc<Checkpoint>,
-    files: Files,
-    words: Words,
-    facts: ModelFacts,
-    blueprint: Blueprint,
-    request: Request,
-    plan: Plan,
-    history: Option<(Store, Opened)>,
-    system: Option<String>,
+    model: CheckedModel,
+    opening: Opening,
     /// None when thinking is off.
     effort: Option<Effort>,
-    sampling: Sampling,
-    limits: Limits,
-    spec: usize,
-    states: Option<StateStore>,
 }
 
 impl ChatArgs {
@@ -119,62 +106,43 @@ impl ChatArgs {
     /// Anything is missing, wrong, or does not belong together.
     pub fn check(&self) -> anyhow::Result<ChatPlan> {
         let Folder { path, demo } = folder(self.model.as_deref())?;
-        let config = open::config(&path, self.config.as_ref())?;
-        let vocab = config.vocab;
+        let files = ModelFiles {
+            folder: path,
+            demo,
+            tokenizer: self.tok.clone(),
+            config: self.config.clone(),
+            trunk: self.budget.trunk.clone(),
+        };
+        let config = files.config()?;
         let mut request = self.budget.request(&config, CONTEXT)?;
         request.kept_states = match self.keep_states {
             Some(count) => count.into(),
-            None => kept_states(request.preset),
+            None => request.preset.kept_states(),
         };
         request.guesses = self.spec;
         if request.context < 2 {
             return Err(Exit::Refused("--context must be 2 or more".into()).into());
         }
-        let words = words(self.tok.as_deref().unwrap_or(&path), config.vocab)?;
-        let history = self.history.as_deref().map(Store::open).transpose()?;
-        let layers = config.layers();
-        let blueprint = Blueprint::new(config.clone(), layers);
-        let plan = planned(&blueprint, &request)?;
-        let name = match path.file_name() {
-            _ if demo => "demo model".to_owned(),
-            Some(name) => name.to_string_lossy().into_owned(),
-            None => path.display().to_string(),
+        let limits = Limits {
+            tokens: self.r#gen,
+            stop_ids: super::ids::stops(&self.stop_id, config.vocab)?,
         };
-        let checkpoint = open::checkpoint(&path, config, layers)?;
-        let files = open::files(&checkpoint, self.budget.trunk.as_deref())?;
-        Ok(ChatPlan {
-            checkpoint,
-            files,
-            words,
-            facts: ModelFacts {
-                name,
-                demo,
-                layers,
-                context: request.context,
-            },
-            blueprint,
-            request,
-            plan,
-            history,
+        let history = self.history.as_deref().map(Store::open).transpose()?;
+        let model = files.check(config, request)?;
+        notice(model.plan());
+        let opening = Opening {
             system: self.system.clone(),
-            effort: (!self.no_think).then_some(self.thinking_effort),
-            sampling: self.sampling.sampling(),
-            limits: Limits {
-                tokens: self.r#gen,
-                stop_ids: super::ids::stops(&self.stop_id, vocab)?,
-            },
-            spec: self.spec,
+            history,
             states: self.states()?,
+            sampling: self.sampling.sampling(),
+            limits,
+            guesses: self.spec,
+        };
+        Ok(ChatPlan {
+            model,
+            opening,
+            effort: (!self.no_think).then_some(self.thinking_effort),
         })
-    }
-}
-
-/// How many copies of the state a preset keeps in memory. Where there are none, states come back from the drive.
-fn kept_states(preset: Preset) -> usize {
-    match preset {
-        Preset::Ultra => 0,
-        Preset::Laptop | Preset::Auto => 1,
-        _ => 2,
     }
 }
 
@@ -209,33 +177,13 @@ impl ChatPlan {
     /// # Errors
     /// A file cannot be read, or the history not be saved.
     pub fn open(self) -> anyhow::Result<(ModelFacts, Session)> {
-        let compute = Compute::new(self.plan.threads, Isa::detect())?;
-        let trunk = TrunkPlan::of(&self.plan, &self.blueprint.walk);
-        let slots = self.plan.expert_slots;
-        let mut network = Network::over_files(
-            &self.checkpoint,
-            self.files,
-            self.blueprint,
-            &trunk,
-            slots,
-            compute,
-        )?;
-        network.meters().plan(self.plan.total());
-        network.plan_chunk(self.plan.chunk);
-        let opening = Opening {
-            system: self.system,
-            history: self.history,
-            states: self.states,
-            sampling: self.sampling,
-            limits: self.limits,
-            guesses: self.spec,
-        };
-        let mut session = Session::open(network, self.words, self.request, opening)?;
+        let facts = ModelFacts::of(&self.model);
+        let mut session = self.model.open(self.opening)?;
         match self.effort {
             Some(effort) => session.set_effort(effort),
             None => session.set_thinking(false),
         }
-        Ok((self.facts, session))
+        Ok((facts, session))
     }
 }
 
@@ -253,8 +201,13 @@ pub(super) fn words(folder: &Path, vocab: usize) -> anyhow::Result<Words> {
 /// The machine cannot be understood, or cannot hold it.
 pub(super) fn planned(blueprint: &Blueprint, request: &Request) -> anyhow::Result<Plan> {
     let plan = plan(&blueprint.shape(), request, &Machine::detect()?)?;
+    notice(&plan);
+    Ok(plan)
+}
+
+/// What the person should know about a plan.
+fn notice(plan: &Plan) {
     for notice in &plan.notices {
         eprintln!("k3: {notice}");
     }
-    Ok(plan)
 }

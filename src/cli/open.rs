@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Exit;
+use crate::chat::ModelFiles;
 use crate::checkpoint::{Checkpoint, Config};
 use crate::stream::{Files, open_shards, open_with_pack};
 
@@ -12,20 +12,11 @@ use crate::stream::{Files, open_shards, open_with_pack};
 /// # Errors
 /// The folder or the file is missing, or the configuration cannot be used.
 pub(super) fn config(model: &Path, other: Option<&PathBuf>) -> anyhow::Result<Config> {
-    if !model.is_dir() {
-        let problem = if model.exists() {
-            "is not a folder"
-        } else {
-            "does not exist"
-        };
-        let message = format!(
-            "{} {problem}: name the folder that holds the checkpoint",
-            model.display()
-        );
-        return Err(Exit::Refused(message).into());
-    }
-    let file = other.cloned().unwrap_or_else(|| model.join("config.json"));
-    Ok(Config::load(&file)?)
+    let files = ModelFiles {
+        config: other.cloned(),
+        ..ModelFiles::in_folder(model)
+    };
+    Ok(files.config()?)
 }
 
 /// Indexes and checks the first `layers` layers of a checkpoint.

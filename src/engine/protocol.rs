@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::offers::Offers;
-use crate::chat::{Change, Sampling};
+use crate::chat::{Change, CheckedModel, Sampling};
 pub use crate::chat::{Ended, TurnFacts};
 use crate::stream::Preset;
 use crate::text::{Channel, Effort, Message};
@@ -172,4 +172,16 @@ pub struct ModelFacts {
     pub layers: usize,
     /// Positions the context was planned for.
     pub context: usize,
+}
+
+impl ModelFacts {
+    /// Of a model that was checked.
+    pub fn of(model: &CheckedModel) -> Self {
+        Self {
+            name: model.name().to_owned(),
+            demo: model.is_demo(),
+            layers: model.layers(),
+            context: model.request().context,
+        }
+    }
 }

@@ -31,6 +31,24 @@ pub struct Request {
     pub guesses: usize,
 }
 
+impl Request {
+    /// What a preset gives for so many positions: all cores, one position's logits at a time, and as many kept states as
+    /// suit its chats.
+    pub fn of(preset: Preset, context: usize) -> Self {
+        Self {
+            preset,
+            trunk: None,
+            cache: None,
+            ring: None,
+            context,
+            threads: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+            kept_states: preset.kept_states(),
+            logits: 1,
+            guesses: 0,
+        }
+    }
+}
+
 /// Slots of a ring when none are asked for: one computed on, one waiting, two in flight.
 pub const RING_SLOTS: usize = 4;
 /// The smallest expert store: two experts to compute, one a thread on a small machine, while two are read.

@@ -77,6 +77,15 @@ impl Preset {
         };
         Some(Budgets { trunk, cache })
     }
+
+    /// How many copies of the state a chat keeps in memory. Where there are none, states come back from the drive.
+    pub fn kept_states(self) -> usize {
+        match self {
+            Self::Ultra => 0,
+            Self::Laptop | Self::Auto => 1,
+            _ => 2,
+        }
+    }
 }
 
 impl std::fmt::Display for Preset {

@@ -1,5 +1,5 @@
 //! Conversations with the demo model, for tests of chats.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
