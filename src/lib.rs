@@ -13,6 +13,7 @@
 //! * [`stream`]: bytes from disk to memory. The walk over the trunk, the store of experts.
 //! * [`checkpoint`]: what is on disk. `config.json`, safetensors headers, tensor names, synthetic checkpoints.
 //! * [`kernels`]: arithmetic. Pure functions on slices.
+//! * [`system`]: what differs between operating systems.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 #[cfg(feature = "capi")]
@@ -24,5 +25,6 @@ pub mod engine;
 pub mod kernels;
 pub mod model;
 pub mod stream;
+pub mod system;
 pub mod text;
 pub mod tui;

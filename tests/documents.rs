@@ -109,7 +109,10 @@ fn every_command_of_the_documents_runs() {
     for (document, text) in documents() {
         let folder = tempfile::tempdir().unwrap();
         // Cargo runs this; what its commands name is checked below.
-        for line in lines(&text, "sh").iter().filter(|line| !line.starts_with("cargo ")) {
+        for line in lines(&text, "sh")
+            .iter()
+            .filter(|line| !line.starts_with("cargo "))
+        {
             let empty = tempfile::tempdir_in(folder.path()).unwrap();
             let new = folder.path().join(format!("out-{ran}"));
             // The full screen needs a terminal; line by line it is the same program.
@@ -134,7 +137,11 @@ fn every_command_of_the_documents_runs() {
                 .output()
                 .unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{}: {line}\n{said}", document.display());
+            assert!(
+                output.status.success(),
+                "{}: {line}\n{said}",
+                document.display()
+            );
             ran += 1;
         }
     }
@@ -143,13 +150,23 @@ fn every_command_of_the_documents_runs() {
 
 /// Parses a line of one of the two programs.
 fn parses(line: &str) -> Result<(), String> {
-    let words = words(line.split(" < ").next().unwrap().split(" > ").next().unwrap());
+    let words = words(
+        line.split(" < ")
+            .next()
+            .unwrap()
+            .split(" > ")
+            .next()
+            .unwrap(),
+    );
     let command = match words[0].as_str() {
         "k3" => k3::cli::command(),
         "k3-tui" => ScreenArgs::command(),
         other => return Err(format!("{other} is no program of ours")),
     };
-    command.try_get_matches_from(&words).map(|_| ()).map_err(|e| e.to_string())
+    command
+        .try_get_matches_from(&words)
+        .map(|_| ())
+        .map_err(|e| e.to_string())
 }
 
 #[test]
@@ -184,7 +201,10 @@ fn commands_that_no_test_can_run_are_at_least_commands() {
                 word if word.starts_with(".ci/") => assert!(root().join(word).exists(), "{at}"),
                 word if word.contains("python") => {
                     let script = words.iter().find(|word| word.ends_with(".py"));
-                    assert!(script.is_none_or(|script| root().join(script).exists()), "{at}");
+                    assert!(
+                        script.is_none_or(|script| root().join(script).exists()),
+                        "{at}"
+                    );
                 }
                 // Programs of others, which are only shown.
                 _ => {}
@@ -226,7 +246,11 @@ fn flags_that_are_mentioned_exist() {
                 let name = flag.split(['=', ',', ')']).next().unwrap();
                 let known = command.get_arguments().any(|a| a.get_long() == Some(name));
                 let known = known || ["help", "version"].contains(&name);
-                assert!(known, "{}: `{mention}`: there is no --{name}", document.display());
+                assert!(
+                    known,
+                    "{}: `{mention}`: there is no --{name}",
+                    document.display()
+                );
             }
         }
     }
@@ -262,7 +286,10 @@ fn links_lead_somewhere() {
             assert!(root().join(&path).exists(), "{at}");
             if !heading.is_empty() {
                 let text = std::fs::read_to_string(root().join(path)).unwrap();
-                let known = text.lines().filter(|l| l.starts_with('#')).any(|l| anchor(l) == heading);
+                let known = text
+                    .lines()
+                    .filter(|l| l.starts_with('#'))
+                    .any(|l| anchor(l) == heading);
                 assert!(known, "{at}");
             }
         }
@@ -271,10 +298,15 @@ fn links_lead_somewhere() {
 
 /// A command's flags as a table.
 fn table(command: &clap::Command, name: &str, out: &mut String) {
-    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let about = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let mut usage = String::new();
     for argument in command.get_positionals() {
-        let value = argument.get_value_names().map_or("", |names| names[0].as_str());
+        let value = argument
+            .get_value_names()
+            .map_or("", |names| names[0].as_str());
         let value = value.to_uppercase();
         let _ = match argument.is_required_set() {
             true => write!(usage, " {value}"),
@@ -282,13 +314,16 @@ fn table(command: &clap::Command, name: &str, out: &mut String) {
         };
     }
     let _ = write!(out, "\n## {name}{usage}\n\n{about}.\n");
-    let shown = |a: &&clap::Arg| !a.is_hide_set() && !["help", "version"].contains(&a.get_id().as_str());
+    let shown =
+        |a: &&clap::Arg| !a.is_hide_set() && !["help", "version"].contains(&a.get_id().as_str());
     let arguments: Vec<_> = command.get_arguments().filter(shown).collect();
     if !arguments.is_empty() {
         out.push_str("\n| argument | |\n|---|---|\n");
     }
     for argument in arguments {
-        let value = argument.get_value_names().map_or(String::new(), |names| names[0].to_uppercase());
+        let value = argument
+            .get_value_names()
+            .map_or(String::new(), |names| names[0].to_uppercase());
         let label = match argument.get_long() {
             None => value,
             Some(long) if matches!(argument.get_action(), ArgAction::Set | ArgAction::Append) => {
@@ -296,7 +331,10 @@ fn table(command: &clap::Command, name: &str, out: &mut String) {
             }
             Some(long) => format!("--{long}"),
         };
-        let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        let help = argument
+            .get_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         let _ = writeln!(out, "| `{label}` | {} |", help.replace('|', "\\|"));
     }
     for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
@@ -342,15 +380,26 @@ fn completions_and_man_pages_are_made_for_both_programs() {
     }
     let folder = tempfile::tempdir().unwrap();
     let pages = folder.path().join("man");
-    let done = Command::new(env!("CARGO_BIN_EXE_k3")).arg("man").arg(&pages).status();
+    let done = Command::new(env!("CARGO_BIN_EXE_k3"))
+        .arg("man")
+        .arg(&pages)
+        .status();
     assert!(done.unwrap().success());
-    for (page, part) in [("k3.1", "sim\\-cache"), ("k3-run.1", "prompt\\-file"), ("k3-tui.1", "history")] {
+    for (page, part) in [
+        ("k3.1", "sim\\-cache"),
+        ("k3-run.1", "prompt\\-file"),
+        ("k3-tui.1", "history"),
+    ] {
         let text = std::fs::read_to_string(pages.join(page)).unwrap();
         assert!(text.contains(part), "{page}");
     }
     // A folder that cannot be made is a result that is not written.
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_k3")).arg("man").arg(file.join("x")).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_k3"))
+        .arg("man")
+        .arg(file.join("x"))
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(3));
 }

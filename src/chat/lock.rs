@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::Error;
 use super::original::beside;
+use crate::system;
 
 /// What a lock's file appends to the name of the history.
 const SUFFIX: &str = ".lock";
@@ -33,8 +34,7 @@ impl Lock {
         let lock = beside(path, SUFFIX);
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        system::owner_only(&mut options);
         let mut file = match options.open(&lock) {
             Ok(file) => file,
             Err(cause) => {

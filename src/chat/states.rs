@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use sha2::{Digest, Sha256};
 
 use crate::model::{ModelKey, SavedState, State, StateFileError, StateWriter, UNFINISHED};
+use crate::system;
 
 /// What names of states end with.
 const SUFFIX: &str = ".k3state";
@@ -59,8 +60,7 @@ impl StateStore {
     pub fn open(folder: &Path, cap_bytes: u64) -> Result<Self, StateFileError> {
         let mut builder = DirBuilder::new();
         builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        system::owner_only_folder(&mut builder);
         builder
             .create(folder)
             .map_err(|cause| StateFileError::NotSaved {

@@ -12,6 +12,7 @@ use super::original::{beside, keep};
 use super::salvage::Salvage;
 use super::{Error, HistoryFile, sidecar};
 use crate::checkpoint::atomic::sweep;
+use crate::system;
 use crate::text::{Message, Role};
 
 /// What the file of messages that were taken back appends to the name of the history.
@@ -205,8 +206,7 @@ impl Store {
             }
             let mut options = fs::File::options();
             options.create(true).append(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            system::owner_only(&mut options);
             let mut file = options.open(&path)?;
             io::Write::write_all(&mut file, &text)?;
             file.sync_data()

@@ -2,11 +2,13 @@
 //! a power cut. What the content is, is not known here.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
+
+use crate::system;
 
 /// How the name of a temporary file ends.
 const SUFFIX: &str = ".k3-tmp";
@@ -38,13 +40,9 @@ impl AtomicFile {
         let path = resolve(path)?;
         step(Step::Create)?;
         let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
         if access == Access::Ordinary {
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o666));
+            system::readable_by_all(&mut builder);
         }
-        #[cfg(not(unix))]
-        let _ = access;
         let file = builder
             .prefix(&prefix(&path))
             .suffix(SUFFIX)
@@ -132,11 +130,7 @@ pub fn folder(path: &Path) -> &Path {
 /// # Errors
 /// The drive fails. A file system that cannot flush folders is not an error.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened as a file.
-    if !cfg!(unix) {
-        return Ok(());
-    }
-    match File::open(folder)?.sync_all() {
+    match system::sync_folder(folder) {
         Err(e)
             if matches!(
                 e.kind(),

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Error;
+use crate::system::read_at;
 
 /// The most one request to the system asks for. macOS refuses 2^31 and more, Linux silently stops short of it, and
 /// Windows takes a 32-bit length.
@@ -133,18 +134,6 @@ impl Shards {
         }
         Ok(())
     }
-}
-
-/// One positioned read, of as much as the system gives.
-#[cfg(unix)]
-pub(crate) fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, buf, offset)
-}
-
-/// One positioned read, of as much as the system gives.
-#[cfg(windows)]
-pub(crate) fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, buf, offset)
 }
 
 #[cfg(test)]

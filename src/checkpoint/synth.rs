@@ -14,6 +14,7 @@ use super::names::{self, ExpertPart};
 use super::shards::EXTENSION;
 use super::synth_config;
 use super::synth_values::{Fill, Values};
+use crate::system;
 
 /// Bytes made and written at a time; a multiple of 8.
 const CHUNK: usize = 1 << 20;
@@ -313,25 +314,16 @@ fn refuse_other_model(out: &Path, config_path: &Path, config_json: &[u8]) -> Res
     }
 }
 
-#[cfg(unix)]
 fn refuse_full_disk(out: &Path, need: u64) -> Result<(), Error> {
-    let space = rustix::fs::statvfs(out)
-        .map_err(|errno| Error::io(out, "ask for the free space", errno.into()))?;
-    let have = space.f_bavail.saturating_mul(space.f_frsize);
-    if need <= have {
+    let Some(have) = system::free(out).filter(|have| need > *have) else {
         return Ok(());
-    }
+    };
     let problem = format!(
         "the disk is too full: {:.2} GB needed, {:.2} GB free; give another folder, or fewer layers or experts",
         need as f64 / 1e9,
         have as f64 / 1e9
     );
     Err(Error::synth(out, problem))
-}
-
-#[cfg(not(unix))]
-fn refuse_full_disk(_out: &Path, _need: u64) -> Result<(), Error> {
-    Ok(())
 }
 
 /// Counts what is written to it.

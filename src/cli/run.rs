@@ -256,10 +256,7 @@ fn failed(error: &anyhow::Error) -> bool {
 /// Set by the first SIGINT or SIGTERM, which stop the run at the next layer; a second one ends the program at once.
 pub(super) fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))?;
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-    }
+    crate::system::flag_at_interrupt(&interrupted)?;
     Ok(interrupted)
 }
 

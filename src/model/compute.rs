@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::Error;
 use crate::kernels::{self, Isa, ROWS_TOGETHER, Tokens, Weights};
 use crate::stream::{Error as StreamError, Experts, Kernel, KernelMeter, StageId, Trunk};
+use crate::system;
 
 /// Threads and instruction set. Neither changes a bit of any result.
 pub struct Compute {
@@ -44,14 +45,6 @@ const TASK_ROWS: usize = 32;
 /// Where there are so many tokens that their inputs no longer stay near, twice the rows make them come half as often.
 const MANY_TOKENS: usize = 96;
 
-/// How much lower: a thread of the screen that wakes up then has three times the share of one of these.
-#[cfg(target_os = "linux")]
-const COURTESY: i32 = 5;
-
-/// Lower it does not go.
-#[cfg(target_os = "linux")]
-const LOWEST: i32 = 19;
-
 impl Compute {
     /// A pool of `threads` of its own.
     ///
@@ -81,13 +74,7 @@ impl Compute {
     /// Lowers the priority of its threads below that of the others of the process, where the system knows priorities of
     /// threads.
     pub fn give_way(&self) {
-        #[cfg(target_os = "linux")]
-        self.pool.broadcast(|_| {
-            use rustix::process::{getpriority_process, setpriority_process};
-            // Of the calling thread, on this system. Where it is refused, things stay as they are: only keys are answered later.
-            let lower = |now: i32| setpriority_process(None, (now + COURTESY).min(LOWEST));
-            let _ = getpriority_process(None).and_then(lower);
-        });
+        self.pool.broadcast(|_| system::give_way());
     }
 
     /// Runs `work` inside the pool, so that its parallel loops use these threads.

@@ -1,12 +1,12 @@
 //! Positioned reads from one file, past the system's page cache where it lets us: the trait, and the file itself.
 //! Nothing here widens, retries or loops: see `span.rs`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::buffer::{BLOCK, Buffer};
-use crate::checkpoint::shards;
+use crate::system::{self, in_memory, open_direct};
 
 /// A file that any number of threads read from at once, each at its own place.
 pub trait ReadAt: Send + Sync {
@@ -82,7 +82,7 @@ impl DirectFile {
 
 impl ReadAt for DirectFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
-        shards::read_at(&self.file, buf, offset)
+        system::read_at(&self.file, buf, offset)
     }
 
     fn len(&self) -> u64 {
@@ -113,57 +113,12 @@ fn probe(file: File) -> io::Result<File> {
     }
     let mut block = Buffer::new(BLOCK).map_err(io::Error::other)?;
     loop {
-        match shards::read_at(&file, block.as_mut_slice(), 0) {
+        match system::read_at(&file, block.as_mut_slice(), 0) {
             Ok(_) => return Ok(file),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-}
-
-/// Whether a file lives in the page cache and nowhere else. Newer kernels accept direct reads of such files and then
-/// copy from memory all the same.
-#[cfg(target_os = "linux")]
-fn in_memory(file: &File) -> bool {
-    /// `TMPFS_MAGIC` and `RAMFS_MAGIC` of linux/magic.h.
-    const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
-    rustix::fs::fstatfs(file).is_ok_and(|stat| MEMORY.contains(&(stat.f_type as u64)))
-}
-
-/// Other systems' file systems in memory refuse by themselves, where they do.
-#[cfg(not(target_os = "linux"))]
-fn in_memory(_: &File) -> bool {
-    false
-}
-
-/// Linux, FreeBSD and NetBSD: a flag at opening.
-#[cfg(all(unix, not(target_vendor = "apple")))]
-fn open_direct(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32)
-        .open(path)
-}
-
-/// macOS: the cache is switched off on the open file.
-#[cfg(target_vendor = "apple")]
-fn open_direct(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).open(path)?;
-    rustix::fs::fcntl_nocache(&file, true)?;
-    Ok(file)
-}
-
-/// Windows: an unbuffered handle.
-#[cfg(windows)]
-fn open_direct(path: &Path) -> io::Result<File> {
-    use std::os::windows::fs::OpenOptionsExt;
-    /// `FILE_FLAG_NO_BUFFERING` of `CreateFile`.
-    const NO_BUFFERING: u32 = 0x2000_0000;
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(NO_BUFFERING)
-        .open(path)
 }
 
 #[cfg(test)]

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind};
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
-use signal_hook::iterator::Signals;
 
 use super::escape;
 use super::message::Message;
 use super::terminal;
+use crate::system::{Signal, Signals, die_of};
 
 /// Between two looks of the reader of keys at its gate.
 const LOOK: Duration = Duration::from_millis(250);
@@ -119,16 +118,22 @@ pub fn listen_to_keys(messages: Sender<Message>, gate: Gate) -> io::Result<()> {
 /// # Errors
 /// The signals could not be registered, or no thread could be started.
 pub fn listen_to_signals(messages: Sender<Message>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGTSTP, SIGCONT])?;
+    let signals = Signals::of(&[
+        Signal::Terminate,
+        Signal::HangUp,
+        Signal::Interrupt,
+        Signal::Suspend,
+        Signal::Continue,
+    ])?;
     let wait = move || {
         let mut asked = false;
-        for signal in &mut signals {
+        for signal in signals {
             let message = match signal {
-                SIGTSTP => Message::Suspend,
-                SIGCONT => Message::Continued,
+                Signal::Suspend => Message::Suspend,
+                Signal::Continue => Message::Continued,
                 _ if asked => {
                     terminal::give_back();
-                    let _ = signal_hook::low_level::emulate_default_handler(signal);
+                    die_of(signal);
                     return;
                 }
                 _ => {

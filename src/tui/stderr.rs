@@ -3,15 +3,16 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, TryLockError};
+
+use crate::system::RealStderr;
 
 /// Bytes of it that are written out; the last ones count.
 const KEPT: u64 = 64 * 1024;
 
 /// The real standard error and what stands in for it.
 struct Diverted {
-    real: OwnedFd,
+    real: RealStderr,
     gathered: File,
 }
 
@@ -28,10 +29,7 @@ pub fn divert() {
     else {
         return;
     };
-    let Ok(real) = io::stderr().as_fd().try_clone_to_owned() else {
-        return;
-    };
-    if rustix::stdio::dup2_stderr(&gathered).is_ok() {
+    if let Ok(real) = RealStderr::replaced_by(&gathered) {
         with(|diverted| *diverted = Some(Diverted { real, gathered }));
     }
 }
@@ -42,7 +40,7 @@ pub fn restore() {
         let Some(Diverted { real, mut gathered }) = diverted.take() else {
             return;
         };
-        let _ = rustix::stdio::dup2_stderr(&real);
+        real.put_back();
         let _ = write_out(&mut gathered);
     });
 }

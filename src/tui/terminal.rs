@@ -115,8 +115,7 @@ impl Terminal {
     /// The terminal fails.
     pub fn suspend(&mut self) -> io::Result<()> {
         give_back();
-        // The whole group, as the terminal itself does at Ctrl-Z: a shell script around the program sleeps as well.
-        rustix::process::kill_current_process_group(rustix::process::Signal::STOP)?;
+        crate::system::stop_group()?;
         self.reenter()
     }
 

@@ -12,8 +12,8 @@ use crate::cli::exit::Exit;
 use crate::cli::open;
 use crate::kernels::Isa;
 use crate::model::{Blueprint, Compute, Network};
-use crate::stream::pack::space;
 use crate::stream::{DirectFile, Machine, Preset, Request, Shape, TrunkPlan, plan};
+use crate::system;
 
 /// A model to measure.
 pub(super) struct Subject {
@@ -36,7 +36,7 @@ impl Subject {
             None => {
                 let size = args.size;
                 let dir = tempfile::tempdir()?;
-                if let Some(free) = space::free(dir.path()).filter(|free| *free < size.bytes()) {
+                if let Some(free) = system::free(dir.path()).filter(|free| *free < size.bytes()) {
                     return Err(Exit::Refused(format!(
                         "{}: the model takes {:.1} GB and {:.1} GB are free; set TMPDIR to a folder with more room",
                         std::env::temp_dir().display(),

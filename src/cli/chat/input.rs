@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+
+use crate::system::{Signal, Signals, die_of};
 
 /// What was typed, or came in its place.
 pub(super) enum Typed {
@@ -26,7 +26,7 @@ pub(super) enum Typed {
 pub(super) struct Input {
     lines: Receiver<io::Result<Vec<u8>>>,
     /// Signals that ask the program to stop.
-    pub signals: Receiver<i32>,
+    pub signals: Receiver<Signal>,
     /// A signal was sent on that nobody has dealt with yet.
     pending: Arc<AtomicBool>,
     /// Whether a person types the lines.
@@ -43,14 +43,14 @@ impl Input {
         let (typed, lines) = bounded(0);
         let read = move || read_lines(&typed);
         thread::Builder::new().name("lines".into()).spawn(read)?;
-        let mut caught = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let caught = Signals::of(&[Signal::Interrupt, Signal::Terminate, Signal::HangUp])?;
         let (came, signals) = unbounded();
         let pending = Arc::new(AtomicBool::new(false));
         let waits = Arc::clone(&pending);
         let listen = move || {
-            for signal in &mut caught {
+            for signal in caught {
                 if waits.swap(true, Ordering::Relaxed) {
-                    let _ = signal_hook::low_level::emulate_default_handler(signal);
+                    die_of(signal);
                 }
                 if came.send(signal).is_err() {
                     return;

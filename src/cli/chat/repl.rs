@@ -5,7 +5,6 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{SendError, select};
-use signal_hook::consts::SIGINT;
 
 use super::input::{Input, Typed};
 use super::line::{Line, parse};
@@ -14,6 +13,7 @@ use super::progress::Progress;
 use crate::chat::Sampling;
 use crate::cli::{Exit, sampling};
 use crate::engine::{Command, Ended, Event, Handle, Reread, TelemetryReader, TurnFacts};
+use crate::system::Signal;
 use crate::text::{Channel, Effort, visible};
 
 /// How often a running turn is looked at.
@@ -119,7 +119,7 @@ impl Repl {
             let event = select! {
                 recv(self.engine.events) -> event => event?,
                 recv(self.input.signals) -> signal => {
-                    self.signal(signal.unwrap_or(SIGINT));
+                    self.signal(signal.unwrap_or(Signal::Interrupt));
                     continue;
                 }
                 default(LOOK) => {
@@ -139,8 +139,8 @@ impl Repl {
 
     /// Ctrl-C of a person stops the answer; anything else that ends programs, and Ctrl-C where nobody types, stops it and
     /// then ends the program.
-    fn signal(&mut self, signal: i32) {
-        self.ending |= signal != SIGINT || !self.input.terminal || !self.running;
+    fn signal(&mut self, signal: Signal) {
+        self.ending |= signal != Signal::Interrupt || !self.input.terminal || !self.running;
         if self.running && !self.cancelled {
             self.cancelled = true;
             self.say("stopping at the next layer; once more ends at once");

@@ -11,6 +11,7 @@ use super::head::Head;
 use super::{ModelKey, PORTION, StateFileError};
 use crate::checkpoint::atomic::folder;
 use crate::model::State;
+use crate::system;
 
 /// How files begin that are still being written.
 pub const UNFINISHED: &str = ".k3-state";
@@ -60,7 +61,8 @@ impl StateWriter {
         let written = write(self.file.as_file(), &head, state, ids).and_then(|len| {
             self.file.as_file().sync_all()?;
             self.file.persist(&path).map_err(|e| e.error)?;
-            sync_folder(folder(&path))?;
+            // A rename is on disk only once the folder is.
+            system::sync_folder(folder(&path))?;
             Ok(len)
         });
         written.map_err(|cause| StateFileError::NotSaved { path, cause })
@@ -77,18 +79,6 @@ fn temporary(path: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(UNFINISHED)
         .tempfile_in(folder(path))
-}
-
-/// A rename is on disk only once the folder is.
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// Elsewhere a folder cannot be opened as a file.
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 /// Writes the whole file and gives its length.

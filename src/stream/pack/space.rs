@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::stream::Error;
+use crate::system;
 
 /// Bytes that are left for the system and the manifest.
 const MARGIN: u64 = 4 << 20;
@@ -12,7 +13,7 @@ const MARGIN: u64 = 4 << 20;
 /// # Errors
 /// [`Error::Pack`] with what is needed and what is free.
 pub(super) fn refuse_full(dir: &Path, need: u64) -> Result<(), Error> {
-    compare(dir, need, free(dir))
+    compare(dir, need, system::free(dir))
 }
 
 fn compare(dir: &Path, need: u64, free: Option<u64>) -> Result<(), Error> {
@@ -27,19 +28,6 @@ fn compare(dir: &Path, need: u64, free: Option<u64>) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-/// Bytes that this user may still write in the folder.
-#[cfg(unix)]
-pub(crate) fn free(dir: &Path) -> Option<u64> {
-    let stat = rustix::fs::statvfs(dir).ok()?;
-    stat.f_bavail.checked_mul(stat.f_frsize)
-}
-
-/// The system does not say; a full drive is then an error of writing.
-#[cfg(not(unix))]
-pub(crate) fn free(_: &Path) -> Option<u64> {
-    None
 }
 
 #[cfg(test)]
