@@ -9,7 +9,7 @@ use super::Error;
 use super::config::Config;
 use super::header::{Dtype, PREFIX};
 use super::layout::{self, ExpertLayout};
-use super::missing::INDEX_FILE;
+use super::index_file::INDEX_FILE;
 use super::names::{self, ExpertPart};
 use super::shards::EXTENSION;
 use super::synth_config;
