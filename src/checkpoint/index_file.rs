@@ -25,10 +25,7 @@ pub(super) struct Stated {
 ///
 /// # Errors
 /// What is wrong with it, without the file's name.
-pub(super) fn read(
-    dir: &Path,
-    each: &mut dyn FnMut(&str, &str),
-) -> Result<Option<Stated>, String> {
+pub(super) fn read(dir: &Path, each: &mut dyn FnMut(&str, &str)) -> Result<Option<Stated>, String> {
     let file = match File::open(dir.join(INDEX_FILE)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

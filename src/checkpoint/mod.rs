@@ -23,6 +23,7 @@ mod json;
 pub mod layout;
 mod missing;
 pub mod names;
+pub mod release;
 mod released;
 pub mod shards;
 pub mod synth;

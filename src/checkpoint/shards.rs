@@ -144,6 +144,17 @@ pub(super) fn names(dir: &Path) -> Result<Vec<OsString>, Error> {
     Ok(names)
 }
 
+/// Bytes of all shards that stand directly in a folder.
+///
+/// # Errors
+/// [`Error::Io`] when the folder cannot be listed. A shard whose size cannot be had counts nothing.
+pub fn bytes(dir: &Path) -> Result<u64, Error> {
+    let sizes = names(dir)?
+        .into_iter()
+        .map(|name| fs::metadata(dir.join(name)));
+    Ok(sizes.map(|meta| meta.map_or(0, |meta| meta.len())).sum())
+}
+
 /// One positioned read, of as much as the system gives.
 #[cfg(unix)]
 pub(crate) fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -5,7 +5,10 @@ pub mod bench_decode;
 mod bench_file;
 pub mod bench_kernels;
 mod budget;
+mod byte_progress;
 mod chat;
+mod doctor;
+mod download;
 mod exit;
 mod generation;
 mod ids;
@@ -17,12 +20,15 @@ mod pack;
 mod plan;
 mod plan_report;
 mod presets;
+mod provenance;
+mod quote;
 mod run;
 mod sampling;
 pub mod sim_cache;
 pub mod synth;
 mod teacher;
 mod tok;
+mod verify;
 
 use std::ffi::OsString;
 
@@ -53,6 +59,10 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Talk line by line
     Chat(Box<chat::LineArgs>),
+    /// Whether this machine can run the model, how fast, and what holds it back
+    Doctor(doctor::DoctorArgs),
+    /// Fetch the model by the hf client
+    Download(download::DownloadArgs),
     /// Copy the trunk into one file, for another drive
     Pack(pack::PackArgs),
     /// What a run would take of this machine, before it runs
@@ -67,6 +77,8 @@ enum Command {
     Synth(synth::SynthArgs),
     /// Text to ids, ids to text, a history to a prompt, logits to draws
     Tok(tok::TokArgs),
+    /// Whether a model's files are what they should be
+    Verify(verify::VerifyArgs),
 }
 
 /// Runs the command that the arguments name (the program's own name first) and gives the exit code.
@@ -86,6 +98,8 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
     let done = match parsed.command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Chat(arguments) => chat::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Download(arguments) => download::run(&arguments),
         Command::Pack(arguments) => pack::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Presets(arguments) => presets::run(&arguments),
@@ -93,6 +107,7 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
         Command::SimCache(arguments) => sim_cache::run(&arguments),
         Command::Synth(arguments) => synth::run(&arguments),
         Command::Tok(arguments) => tok::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
     };
     match done {
         Ok(()) => 0,

@@ -170,7 +170,7 @@ impl ChatArgs {
 }
 
 /// How many copies of the state a preset keeps in memory. Where there are none, states come back from the drive.
-fn kept_states(preset: Preset) -> usize {
+pub(super) fn kept_states(preset: Preset) -> usize {
     match preset {
         Preset::Ultra => 0,
         Preset::Laptop | Preset::Auto => 1,

@@ -105,7 +105,10 @@ impl Rate {
 impl Rates {
     /// The fastest of the cases with this pattern, if there is one.
     pub fn best_of(&self, pattern: Pattern) -> Option<&Rate> {
-        let of = self.rates.iter().filter(|rate| rate.case.pattern == pattern);
+        let of = self
+            .rates
+            .iter()
+            .filter(|rate| rate.case.pattern == pattern);
         of.max_by(|a, b| a.median().total_cmp(&b.median()))
     }
 }

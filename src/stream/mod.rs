@@ -64,6 +64,6 @@ pub use shape::{Activations, PAGE, Shape, WIDENING};
 pub use span::{Span, read_span, span_capacity};
 pub use store::ExpertStore;
 pub use streamed::{StreamedTrunk, TrunkPlan};
-pub use volume::Volume;
 pub use trunk::{PassPlan, Piece, Trunk, TrunkCounters};
+pub use volume::Volume;
 pub use walk::{Run, Segment, Stage, StageId, Walk, WalkTensor};

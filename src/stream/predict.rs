@@ -153,13 +153,19 @@ mod tests {
             ..SPEEDS
         };
         let p = predict(&plan, &shape, &two);
-        assert_eq!((p.limit, p.drive_seconds), (Binding::TrunkDrive, p.trunk_seconds));
+        assert_eq!(
+            (p.limit, p.drive_seconds),
+            (Binding::TrunkDrive, p.trunk_seconds)
+        );
         let slow = Speeds {
             experts: 0.2e9,
             ..two
         };
         let p = predict(&plan, &shape, &slow);
-        assert_eq!((p.limit, p.seconds_per_token), (Binding::ExpertDrive, p.expert_seconds));
+        assert_eq!(
+            (p.limit, p.seconds_per_token),
+            (Binding::ExpertDrive, p.expert_seconds)
+        );
     }
 
     #[test]
@@ -172,11 +178,11 @@ mod tests {
         };
         let p = predict(&plan, &shape, &fast);
         assert_eq!(plan.per_token.trunk_read, 0);
-        assert_eq!((p.limit, p.seconds_per_token), (Binding::Memory, p.compute_seconds));
-        let slow = Speeds {
-            mxfp4: 1e9,
-            ..fast
-        };
+        assert_eq!(
+            (p.limit, p.seconds_per_token),
+            (Binding::Memory, p.compute_seconds)
+        );
+        let slow = Speeds { mxfp4: 1e9, ..fast };
         assert_eq!(predict(&plan, &shape, &slow).limit, Binding::Processor);
     }
 }

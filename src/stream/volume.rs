@@ -85,7 +85,12 @@ fn find(table: &str, path: &Path) -> Option<(String, String)> {
 /// Blanks, tabs, line ends and backslashes stand in the table as octal numbers.
 fn unescaped(text: &str) -> PathBuf {
     let mut out = text.to_owned();
-    for (code, plain) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
+    for (code, plain) in [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ] {
         out = out.replace(code, plain);
     }
     out.into()
@@ -111,7 +116,10 @@ garbled
         let pair = |a: &str, b: &str| Some((a.to_owned(), b.to_owned()));
         assert_eq!(of("/home/x"), pair("ext4", "/dev/nvme0n1p2"));
         assert_eq!(of("/mnt/my drive/model"), pair("xfs", "/dev/sda1"));
-        assert_eq!(of("/mnt/my drive/net/model"), pair("nfs4", "server:/export a"));
+        assert_eq!(
+            of("/mnt/my drive/net/model"),
+            pair("nfs4", "server:/export a")
+        );
         assert_eq!(of("/mnt/my drive 2"), pair("ext4", "/dev/nvme0n1p2"));
         assert_eq!(of("/over/x"), pair("tmpfs", "none"));
         assert_eq!(find("", Path::new("/")), None);
@@ -121,7 +129,10 @@ garbled
     fn a_folder_here_is_on_some_drive() {
         let dir = tempfile::tempdir().unwrap();
         let volume = Volume::of(dir.path());
-        assert_eq!(volume.file_system.is_some(), Path::new("/proc/self/mountinfo").exists());
+        assert_eq!(
+            volume.file_system.is_some(),
+            Path::new("/proc/self/mountinfo").exists()
+        );
         assert_eq!(volume.device.is_some(), cfg!(unix));
         assert_eq!(Volume::of(&dir.path().join("none")), Volume::default());
     }

@@ -48,7 +48,8 @@ mod tests {
 
     #[test]
     fn what_is_no_model_file_is_called_what_it_is() {
-        let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 16990911504\n";
+        let pointer =
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 16990911504\n";
         for (head, word) in [
             (&pointer[..], "pointer to 16990911504 bytes"),
             (b"\n <!DOCTYPE html><html>", "web page"),
@@ -58,9 +59,15 @@ mod tests {
             (b"", "empty"),
         ] {
             let said = told(head);
-            assert!(said.as_ref().is_some_and(|said| said.contains(word)), "{said:?}");
+            assert!(
+                said.as_ref().is_some_and(|said| said.contains(word)),
+                "{said:?}"
+            );
         }
-        for sound in [&b"\x10\0\0\0\0\0\0\0{\"a\":{}}       "[..], b"{\"weight_map\": {}}"] {
+        for sound in [
+            &b"\x10\0\0\0\0\0\0\0{\"a\":{}}       "[..],
+            b"{\"weight_map\": {}}",
+        ] {
             assert_eq!(told(sound), None);
         }
     }

@@ -10,11 +10,13 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::index_file::{self, INDEX_FILE};
 use super::{Checkpoint, Config, Error, missing, shards};
 
 /// One thing that is wrong, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
     /// The file, as it is called in the folder; or the folder.
     pub file: String,
@@ -120,6 +122,22 @@ pub fn examine(dir: &Path) -> Result<Examined, Error> {
     Ok(examined)
 }
 
+/// What the index of a folder states: how many files there are, and the bytes of all their tensors.
+///
+/// # Errors
+/// There is no index, or it cannot be used or does not state it; without the file's name.
+pub fn stated(dir: &Path) -> Result<(usize, u64), String> {
+    let mut files = BTreeSet::new();
+    let stated = index_file::read(dir, &mut |_, file| {
+        if !files.contains(file) {
+            files.insert(file.to_owned());
+        }
+    })?;
+    let stated = stated.ok_or("is not here")?;
+    let bytes = stated.total_size.ok_or("does not state total_size")?;
+    Ok((files.len(), bytes))
+}
+
 /// What the index says: every file that it names, with the tensors that it places there.
 struct Index {
     files: BTreeMap<String, BTreeSet<Box<str>>>,
@@ -151,9 +169,7 @@ fn read_index(dir: &Path, examined: &mut Examined) -> Option<Index> {
         Err(problem) => {
             let problem = impostor::of(&dir.join(INDEX_FILE))
                 .unwrap_or_else(|| format!("cannot be used: {problem}"));
-            examined
-                .faults
-                .push(Fault::new(INDEX_FILE, problem, AGAIN));
+            examined.faults.push(Fault::new(INDEX_FILE, problem, AGAIN));
             None
         }
     }
@@ -171,7 +187,9 @@ fn absent(there: &BTreeSet<String>, index: Option<&Index>, examined: &mut Examin
             for name in there.iter().filter(|name| !index.files.contains_key(*name)) {
                 examined.faults.push(Fault::new(
                     name,
-                    format!("is not named in {INDEX_FILE}: of another revision, or of another model"),
+                    format!(
+                        "is not named in {INDEX_FILE}: of another revision, or of another model"
+                    ),
                     "move it out of the folder",
                 ));
             }
@@ -180,7 +198,8 @@ fn absent(there: &BTreeSet<String>, index: Option<&Index>, examined: &mut Examin
             let names = there.iter().map(String::as_str);
             let (count, names) = missing::absent_numbers(names, LISTED);
             if count > names.len() as u64 {
-                let note = format!("by their numbers {count} shards are missing; the first are listed");
+                let note =
+                    format!("by their numbers {count} shards are missing; the first are listed");
                 examined.notes.push(note);
             }
             examined.missing = names;

@@ -69,13 +69,20 @@ fn a_missing_shard_is_named_by_the_index_or_by_the_numbers() {
     fs::remove_file(dir.path().join(INDEX_FILE)).unwrap();
     let examined = examine(dir.path()).unwrap();
     assert_eq!(examined.missing, [name(&gone)]);
-    assert!(examined.notes[0].contains("numbers"), "{:?}", examined.notes);
+    assert!(
+        examined.notes[0].contains("numbers"),
+        "{:?}",
+        examined.notes
+    );
 }
 
 #[test]
 fn what_stands_in_place_of_a_shard_is_told() {
     for (content, word) in [
-        (&b"version https://git-lfs.github.com/spec/v1\nsize 5\n"[..], "Git LFS pointer"),
+        (
+            &b"version https://git-lfs.github.com/spec/v1\nsize 5\n"[..],
+            "Git LFS pointer",
+        ),
         (b"<!doctype html>", "web page"),
         (&[0; 9000], "zeros"),
         (b"", "empty"),
@@ -116,7 +123,12 @@ fn a_part_that_was_never_written_is_found() {
     // The full shape in holes has no weights at all.
     let sparse = model(true);
     let faults = examine(sparse.path()).unwrap().faults;
-    assert!(faults.iter().any(|fault| fault.problem.contains("12 of 12")), "{faults:?}");
+    assert!(
+        faults
+            .iter()
+            .any(|fault| fault.problem.contains("12 of 12")),
+        "{faults:?}"
+    );
 }
 
 #[test]
@@ -125,7 +137,11 @@ fn a_shard_of_another_revision_is_told_from_a_damaged_one() {
     let index = dir.path().join(INDEX_FILE);
     let text = fs::read_to_string(&index).unwrap();
     // The index knows a name that the shard has not, and not one that it has.
-    fs::write(&index, text.replace("experts.0.w1.weight_packed", "experts.0.w9.weight_packed")).unwrap();
+    fs::write(
+        &index,
+        text.replace("experts.0.w1.weight_packed", "experts.0.w9.weight_packed"),
+    )
+    .unwrap();
     let faults = examine(dir.path()).unwrap().faults;
     let said: Vec<String> = faults.iter().map(Fault::to_string).collect();
     assert_eq!(said.len(), 2, "{said:?}");
@@ -135,7 +151,10 @@ fn a_shard_of_another_revision_is_told_from_a_damaged_one() {
     fs::write(&index, &text).unwrap();
     fs::copy(largest(dir.path()), dir.path().join("stray.safetensors")).unwrap();
     let one = fault(dir.path());
-    assert!(one.file == "stray.safetensors" && one.remedy.contains("move it"), "{one}");
+    assert!(
+        one.file == "stray.safetensors" && one.remedy.contains("move it"),
+        "{one}"
+    );
 }
 
 #[test]

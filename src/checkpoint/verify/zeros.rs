@@ -39,7 +39,11 @@ impl Places {
         let (mut zero, mut first) = (0, None);
         for i in 0..count {
             let last = self.ends.len() - 1;
-            let end = self.ends[if count == 1 { last } else { i * last / (count - 1) }];
+            let end = self.ends[if count == 1 {
+                last
+            } else {
+                i * last / (count - 1)
+            }];
             let at = base + end - SAMPLE as u64;
             read_exact(file, &mut sample, at)?;
             if sample.iter().all(|&byte| byte == 0) {

@@ -79,7 +79,8 @@ impl Known {
         let mut known = Self::default();
         let notes = dir.join(".cache/huggingface/download");
         for name in names {
-            let note = fs::read_to_string(notes.join(format!("{name}.metadata"))).unwrap_or_default();
+            let note =
+                fs::read_to_string(notes.join(format!("{name}.metadata"))).unwrap_or_default();
             let mut lines = note.lines();
             if let Some(commit) = lines.next().filter(|commit| is_commit(commit)) {
                 known.revisions.insert(commit.to_owned());
@@ -149,8 +150,16 @@ mod tests {
         let notes = dir.path().join(".cache/huggingface/download");
         fs::create_dir_all(&notes).unwrap();
         let (commit, large, small) = ("c".repeat(40), "d".repeat(64), "e".repeat(40));
-        fs::write(notes.join("large.metadata"), format!("{commit}\n{large}\n1.5\n")).unwrap();
-        fs::write(notes.join("small.metadata"), format!("{commit}\n\"{small}\"\n1.5\n")).unwrap();
+        fs::write(
+            notes.join("large.metadata"),
+            format!("{commit}\n{large}\n1.5\n"),
+        )
+        .unwrap();
+        fs::write(
+            notes.join("small.metadata"),
+            format!("{commit}\n\"{small}\"\n1.5\n"),
+        )
+        .unwrap();
         let names = ["large", "small", "neither"].map(str::to_owned);
         let known = Known::client(dir.path(), &names);
         assert_eq!(known.sha256, BTreeMap::from([("large".to_owned(), large)]));

@@ -161,7 +161,9 @@ mod tests {
     }
 
     fn all(dir: &Path, names: &[String], journal: &mut Journal) -> Vec<Sum> {
-        sums(dir, names, 2, journal, &mut |_, _, _| true).unwrap().unwrap()
+        sums(dir, names, 2, journal, &mut |_, _, _| true)
+            .unwrap()
+            .unwrap()
     }
 
     /// The first two are of FIPS 180-4's examples; the third is computed in one piece.
@@ -185,7 +187,12 @@ mod tests {
         names.insert(1, "gone".into());
         let sums = all(dir.path(), &names, &mut Journal::none());
         assert_eq!(sums.len(), 4);
-        assert!(sums[1].sha256.as_ref().is_err_and(|e| e.contains("cannot be read")));
+        assert!(
+            sums[1]
+                .sha256
+                .as_ref()
+                .is_err_and(|e| e.contains("cannot be read"))
+        );
         assert!(sums[2].sha256.is_ok());
     }
 
@@ -193,9 +200,18 @@ mod tests {
     fn a_journal_saves_reading_until_a_file_changes() {
         let (dir, names) = folder();
         let cache = tempfile::tempdir().unwrap();
-        let first = all(dir.path(), &names, &mut Journal::open(cache.path(), dir.path()));
+        let first = all(
+            dir.path(),
+            &names,
+            &mut Journal::open(cache.path(), dir.path()),
+        );
         // The journal is believed while size and time agree, so a wrong entry shows that nothing was read.
-        let path = fs::read_dir(cache.path()).unwrap().next().unwrap().unwrap().path();
+        let path = fs::read_dir(cache.path())
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
         let text = fs::read_to_string(&path).unwrap();
         let wrong = text.replace("ba7816bf", "00000000");
         // A line that a kill cut is no entry.
@@ -205,7 +221,11 @@ mod tests {
         assert!(again[0].sha256.as_ref().unwrap().starts_with("00000000"));
         assert_eq!(again[1..], first[1..]);
         fs::write(dir.path().join("abc"), "abd!").unwrap();
-        let changed = all(dir.path(), &names, &mut Journal::open(cache.path(), dir.path()));
+        let changed = all(
+            dir.path(),
+            &names,
+            &mut Journal::open(cache.path(), dir.path()),
+        );
         assert_eq!(
             changed[0].sha256,
             Ok(hex(&Sha256::digest("abd!"))),
@@ -230,6 +250,9 @@ mod tests {
         assert!(asked > 0 && stopped.is_ok());
         let text = fs::read_dir(cache.path()).unwrap().next().unwrap().unwrap();
         let text = fs::read_to_string(text.path()).unwrap();
-        assert!(text.contains("\"abc\"") && text.contains("\"empty\""), "{text}");
+        assert!(
+            text.contains("\"abc\"") && text.contains("\"empty\""),
+            "{text}"
+        );
     }
 }
