@@ -259,7 +259,7 @@ mod tests {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         let ordinary = dir.path().join("ordinary");
         replace(&ordinary, Access::Ordinary, b"").unwrap();
-        File::create(dir.path().join("any")).unwrap();
+        fs::File::create(dir.path().join("any")).unwrap();
         assert_eq!(mode(&ordinary), mode(&dir.path().join("any")));
         let (a, b) = (dir.path().join("a"), dir.path().join("b"));
         symlink(&a, &b).unwrap();

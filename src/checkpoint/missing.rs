@@ -1,21 +1,12 @@
 //! Why a tensor is not there: an incomplete download, a damaged shard, or a checkpoint of another model.
 //!
-//! `model.safetensors.index.json` is read here only. Loading does not need it: the headers of the shards are the
-//! truth.
+//! `model.safetensors.index.json` only explains: loading does not need it, the headers of the shards are the truth.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::fs::File;
-use std::io::{self, BufReader, Read};
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
-
+use super::index_file::{self, INDEX_FILE};
 use super::shards::{EXTENSION, Shards};
 
-/// The file that maps names to shards.
-pub(super) const INDEX_FILE: &str = "model.safetensors.index.json";
-/// A larger file is not such an index; the release's has 50 MB.
-const MAX_INDEX: u64 = 256_000_000;
 /// How many names of files a message lists.
 const LISTED: usize = 4;
 
@@ -108,9 +99,18 @@ fn file_names(shards: &Shards) -> impl Iterator<Item = String> {
 
 /// How many shards are missing by the numbering of the others, and the first four of their names.
 pub(super) fn by_number(shards: &Shards) -> (u64, Vec<String>) {
+    let names: Vec<String> = file_names(shards).collect();
+    absent_numbers(names.iter().map(String::as_str), LISTED)
+}
+
+/// How many files are missing by the numbering of those that are there, and the first `listed` of their names.
+pub(super) fn absent_numbers<'n>(
+    there: impl Iterator<Item = &'n str>,
+    listed: usize,
+) -> (u64, Vec<String>) {
     let mut families: BTreeMap<Family, BTreeSet<u64>> = BTreeMap::new();
-    for name in file_names(shards) {
-        if let Some((family, number)) = Family::parse(&name) {
+    for name in there {
+        if let Some((family, number)) = Family::parse(name) {
             families.entry(family).or_default().insert(number);
         }
     }
@@ -123,11 +123,11 @@ pub(super) fn by_number(shards: &Shards) -> (u64, Vec<String>) {
                 .filter(|&&n| (1..=total).contains(&n))
                 .count() as u64,
         );
-        // Ends after the shards that are here and the four that are not, whatever total a name states.
+        // Ends after the shards that are here and those that are listed, whatever total a name states.
         let absent = (1..=total).filter(|number| !present.contains(number));
         names.extend(
             absent
-                .take(LISTED - names.len())
+                .take(listed - names.len())
                 .map(|number| family.name(number)),
         );
     }
@@ -181,102 +181,17 @@ struct Placed {
     wanted: BTreeMap<String, String>,
 }
 
-/// Reads the index as a stream: of its half million names only those asked for are kept. `None` when there is none.
+/// Reads the index: of its half million names only those asked for are kept. `None` when there is none.
 fn look_up(shards: &Shards, names: &[String]) -> Result<Option<Placed>, String> {
-    let file = match File::open(shards.dir().join(INDEX_FILE)) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-    };
-    let len = file.metadata().map_err(|error| error.to_string())?.len();
-    if len > MAX_INDEX {
-        return Err(format!("{len} bytes are too many for an index"));
-    }
-    let mut placed = Placed::default();
     let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-    let reader = BufReader::with_capacity(1 << 16, file.take(MAX_INDEX));
-    let mut deserializer = serde_json::Deserializer::from_reader(reader);
-    let found = IndexSeed {
-        names: &names,
-        placed: &mut placed,
-    }
-    .deserialize(&mut deserializer)
-    .map_err(|error| error.to_string())?;
-    if found {
-        Ok(Some(placed))
-    } else {
-        Err("it has no weight_map".to_owned())
-    }
-}
-
-/// Finds `weight_map`; says whether there was one.
-struct IndexSeed<'a> {
-    names: &'a BTreeSet<&'a str>,
-    placed: &'a mut Placed,
-}
-
-impl<'de> DeserializeSeed<'de> for IndexSeed<'_> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for IndexSeed<'_> {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object with a weight_map")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<bool, A::Error> {
-        let mut found = false;
-        while let Some(key) = members.next_key::<String>()? {
-            if key == "weight_map" {
-                members.next_value_seed(MapSeed {
-                    names: self.names,
-                    placed: self.placed,
-                })?;
-                found = true;
-            } else {
-                members.next_value::<IgnoredAny>()?;
-            }
+    let mut placed = Placed::default();
+    let found = index_file::read(shards.dir(), &mut |name, file| {
+        if !placed.files.contains(file) {
+            placed.files.insert(file.to_owned());
         }
-        Ok(found)
-    }
-}
-
-/// Reads `weight_map` itself.
-struct MapSeed<'a> {
-    names: &'a BTreeSet<&'a str>,
-    placed: &'a mut Placed,
-}
-
-impl<'de> DeserializeSeed<'de> for MapSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for MapSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of names and files")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        while let Some((name, file)) = members.next_entry::<String, String>()? {
-            if !self.placed.files.contains(&file) {
-                self.placed.files.insert(file.clone());
-            }
-            if self.names.contains(name.as_str()) {
-                self.placed.wanted.insert(name, file);
-            }
+        if names.contains(name) {
+            placed.wanted.insert(name.to_owned(), file.to_owned());
         }
-        Ok(())
-    }
+    })?;
+    Ok(found.map(|_| placed))
 }

@@ -34,16 +34,7 @@ impl Shards {
     /// # Errors
     /// [`Error::Io`] when the folder or a file cannot be opened, [`Error::Checkpoint`] when there is none.
     pub fn open(dir: &Path) -> Result<Shards, Error> {
-        let list = |source| Error::io(dir, "list the model's folder", source);
-        let mut names: Vec<OsString> = Vec::new();
-        for item in fs::read_dir(dir).map_err(list)? {
-            let name = item.map_err(list)?.file_name();
-            let bytes = name.as_encoded_bytes();
-            if bytes.ends_with(EXTENSION.as_bytes()) && !bytes.starts_with(b".") {
-                names.push(name);
-            }
-        }
-        names.sort_unstable();
+        let names = names(dir)?;
         if names.is_empty() {
             return Err(Error::checkpoint(
                 dir,
@@ -134,6 +125,35 @@ impl Shards {
         }
         Ok(())
     }
+}
+
+/// Names of the shards that stand directly in a folder, sorted; hidden ones are left out.
+///
+/// # Errors
+/// [`Error::Io`] when the folder cannot be listed.
+pub(super) fn names(dir: &Path) -> Result<Vec<OsString>, Error> {
+    let list = |source| Error::io(dir, "list the model's folder", source);
+    let mut names: Vec<OsString> = Vec::new();
+    for item in fs::read_dir(dir).map_err(list)? {
+        let name = item.map_err(list)?.file_name();
+        let bytes = name.as_encoded_bytes();
+        if bytes.ends_with(EXTENSION.as_bytes()) && !bytes.starts_with(b".") {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Bytes of all shards that stand directly in a folder.
+///
+/// # Errors
+/// [`Error::Io`] when the folder cannot be listed. A shard whose size cannot be had counts nothing.
+pub fn bytes(dir: &Path) -> Result<u64, Error> {
+    let sizes = names(dir)?
+        .into_iter()
+        .map(|name| fs::metadata(dir.join(name)));
+    Ok(sizes.map(|meta| meta.map_or(0, |meta| meta.len())).sum())
 }
 
 #[cfg(test)]

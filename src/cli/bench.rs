@@ -11,8 +11,9 @@ use super::bench_decode::{self, DecodeArgs};
 use super::bench_file::BenchFile;
 use super::bench_kernels::{self, KernelsArgs};
 use super::exit::Exit;
+use super::provenance::Provenance;
 use crate::stream::measure::{Case, Pattern, Rate, Rates, measure_direct};
-use crate::stream::{Pages, ReadAt};
+use crate::stream::{Pages, ReadAt, Volume};
 
 /// Repeats of each row, of which the middle one is reported.
 const REPEATS: usize = 5;
@@ -60,7 +61,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
 }
 
 fn io(args: &IoArgs) -> anyhow::Result<()> {
-    let sample = sample_time(args.seconds)?;
+    let sample = sample_time(args.seconds, REPEATS)?;
     let cases = Case::usual();
     let chosen = BenchFile::choose(&args.path)?;
     eprintln!(
@@ -68,11 +69,23 @@ fn io(args: &IoArgs) -> anyhow::Result<()> {
         chosen.name,
         cases.len() as f64 * args.seconds
     );
+    let made = Provenance::now();
+    let volume = Volume::of(&args.path);
     let rates = measure_direct(&chosen.file, &cases, REPEATS, sample)?;
     let text = if args.json {
-        format!("{:#}\n", to_json(&chosen.name, chosen.file.len(), &rates))
+        let mut json = to_json(&chosen.name, chosen.file.len(), &rates, REPEATS);
+        json["made"] = serde_json::to_value(made)?;
+        json["file_system"] = json!(volume.file_system);
+        format!("{json:#}\n")
     } else {
-        to_text(&rates)
+        let file_system = volume.file_system.unwrap_or("file system not known".into());
+        format!(
+            "{}{file_system}, {:.2} GB, {REPEATS} repeats of {:.2} s a row\n\n{}",
+            made.text(),
+            chosen.file.len() as f64 / 1e9,
+            sample.as_secs_f64(),
+            to_text(&rates)
+        )
     };
     print(&text)
 }
@@ -87,10 +100,13 @@ pub(super) fn print(text: &str) -> anyhow::Result<()> {
     Ok(written.map_err(|e| Exit::NotWritten(format!("standard output cannot be written: {e}")))?)
 }
 
-/// The time of one repeat.
-fn sample_time(seconds: f64) -> Result<Duration, Exit> {
+/// The time of one of so many samples.
+///
+/// # Errors
+/// [`Exit::Refused`] for a time that cannot be measured in.
+pub(super) fn sample_time(seconds: f64, samples: usize) -> Result<Duration, Exit> {
     if seconds > 0.0 && seconds <= 3600.0 {
-        return Ok(Duration::from_secs_f64(seconds / REPEATS as f64));
+        return Ok(Duration::from_secs_f64(seconds / samples as f64));
     }
     Err(Exit::Refused(format!(
         "--seconds {seconds} cannot be used: give more than 0, and at most 3600"
@@ -115,14 +131,15 @@ fn pages(rate: &Rate) -> &'static str {
 }
 
 /// Whether rows that asked for huge pages got them; none where the system does not say.
-fn huge_granted(rates: &Rates) -> Option<bool> {
+pub(super) fn huge_granted(rates: &Rates) -> Option<bool> {
     let asked = rates.rates.iter().filter(|r| r.case.pages == Pages::Huge);
     asked
         .map(|rate| rate.huge)
         .try_fold(true, |all, huge| Some(all && huge?))
 }
 
-fn to_text(rates: &Rates) -> String {
+/// A table of what was measured, and what it means.
+pub(super) fn to_text(rates: &Rates) -> String {
     let mut text = format!(
         "{:<12}{:>10}{:>11}{:>14}{:>13}{:>10}{:>10}\n",
         "reads", "MB each", "in flight", "pages", "GB/s median", "lowest", "highest"
@@ -163,7 +180,8 @@ fn to_text(rates: &Rates) -> String {
     text
 }
 
-fn to_json(name: &str, bytes: u64, rates: &Rates) -> Value {
+/// The same for scripts. `name` and `bytes` are of the file that was read.
+pub(super) fn to_json(name: &str, bytes: u64, rates: &Rates, repeats: usize) -> Value {
     let row = |rate: &Rate| {
         json!({
             "pattern": pattern(rate),
@@ -182,7 +200,7 @@ fn to_json(name: &str, bytes: u64, rates: &Rates) -> Value {
         "file_bytes": bytes,
         "direct": rates.direct,
         "huge_pages": huge_granted(rates),
-        "repeats": REPEATS,
+        "repeats": repeats,
         "limit_bytes_per_s": rates.best().median(),
         "rows": rows,
     })
@@ -209,7 +227,7 @@ mod tests {
         };
         assert_eq!((args.path, args.json), ("dir".into(), true));
         assert_eq!(
-            sample_time(args.seconds).unwrap(),
+            sample_time(args.seconds, REPEATS).unwrap(),
             Duration::from_millis(100)
         );
         for wrong in [
@@ -221,7 +239,7 @@ mod tests {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
         for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY, 3601.0] {
-            assert!(sample_time(wrong).is_err(), "{wrong}");
+            assert!(sample_time(wrong, 1).is_err(), "{wrong}");
         }
     }
 
@@ -251,7 +269,7 @@ mod tests {
     #[test]
     fn json_and_text_say_the_same() {
         let rates = small(true);
-        let (text, json) = (to_text(&rates), to_json("a file", 9, &rates));
+        let (text, json) = (to_text(&rates), to_json("a file", 9, &rates, 3));
         assert_eq!(
             (&json["file"], &json["file_bytes"]),
             (&json!("a file"), &json!(9))
@@ -277,7 +295,7 @@ mod tests {
     fn buffered_reads_are_called_what_they_are() {
         let rates = small(false);
         assert!(to_text(&rates).contains("direct: NO"));
-        assert_eq!(to_json("", 0, &rates)["direct"], json!(false));
+        assert_eq!(to_json("", 0, &rates, 3)["direct"], json!(false));
     }
 
     #[test]

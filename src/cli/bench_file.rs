@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 use super::exit::Exit;
 use crate::stream::DirectFile;
-use crate::stream::pack::space;
+use crate::system;
 
 /// A smaller file is over before the drive is up to speed.
 pub(super) const SMALLEST: u64 = 64 << 20;
@@ -65,7 +65,7 @@ impl BenchFile {
     /// Makes a file of `bytes` bytes. It loses its name at once, so that it is gone with this process however that
     /// ends. The bytes look random, so that no file system can pack them.
     fn make(folder: &Path, bytes: u64) -> anyhow::Result<Self> {
-        if let Some(free) = space::free(folder).filter(|&free| free < bytes + bytes / 8) {
+        if let Some(free) = system::free(folder).filter(|&free| free < bytes + bytes / 8) {
             return Err(Exit::Refused(format!(
                 "{}: holds no file of {} MB or more to measure with, and with {:.2} GB free no room to make one of \
                  {:.2} GB; give a large file",
@@ -130,17 +130,8 @@ fn largest(folder: &Path) -> Result<Option<PathBuf>, Exit> {
 }
 
 /// Whether less than half of the file stands on the drive.
-#[cfg(unix)]
 fn is_mostly_holes(meta: &Metadata) -> bool {
-    /// The unit in which systems count a file's blocks.
-    const UNIT: u64 = 512;
-    std::os::unix::fs::MetadataExt::blocks(meta).saturating_mul(2 * UNIT) < meta.len()
-}
-
-/// The system does not say.
-#[cfg(not(unix))]
-fn is_mostly_holes(_: &Metadata) -> bool {
-    false
+    system::allocated(meta).is_some_and(|bytes| bytes.saturating_mul(2) < meta.len())
 }
 
 #[cfg(test)]

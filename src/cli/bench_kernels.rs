@@ -5,6 +5,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::bench::print;
+use super::provenance::Provenance;
 use crate::kernels::Isa;
 use crate::model::Compute;
 use crate::model::measure::{Case, Figure, Form, figures};
@@ -29,6 +30,10 @@ pub fn run(args: &KernelsArgs) -> anyhow::Result<()> {
         Some(threads) => vec![usize::from(threads)],
         None => vec![1, std::thread::available_parallelism()?.get()],
     };
+    let made = Provenance::now();
+    if !args.json {
+        print(&format!("{}\n", made.text()))?;
+    }
     let mut all = Vec::new();
     for threads in counts {
         let compute = Compute::new(threads, Isa::detect())?;
@@ -50,7 +55,7 @@ pub fn run(args: &KernelsArgs) -> anyhow::Result<()> {
         }));
     }
     match args.json {
-        true => print(&format!("{:#}\n", json!({ "runs": all }))),
+        true => print(&format!("{:#}\n", json!({ "made": made, "runs": all }))),
         false => Ok(()),
     }
 }
@@ -65,19 +70,28 @@ fn form(case: &Case) -> &'static str {
 
 fn header() -> String {
     format!(
-        "{:<20}{:>7}{:>12}{:>12}{:>12}{:>10}{:>10}{:>10}",
-        "weights", "tokens", "GB/s best", "GB/s middle", "memory GB/s", "GFMA/s", "limit", "share"
+        "{:<20}{:>7}{:>12}{:>12}{:>9}{:>12}{:>10}{:>10}{:>10}",
+        "weights",
+        "tokens",
+        "GB/s best",
+        "median",
+        "worst",
+        "memory GB/s",
+        "GFMA/s",
+        "limit",
+        "share"
     )
 }
 
 fn row(figure: &Figure) -> String {
     let case = &figure.case;
     format!(
-        "{:<20}{:>7}{:>12.2}{:>12.2}{:>12.2}{:>10.1}{:>10.1}{:>8.0} %\n",
+        "{:<20}{:>7}{:>12.2}{:>12.2}{:>9.2}{:>12.2}{:>10.1}{:>10.1}{:>8.0} %\n",
         format!("{} {}x{}", form(case), case.rows, case.columns),
         case.tokens,
         figure.bandwidth() / 1e9,
         case.bytes() as f64 / figure.seconds[1] / 1e9,
+        case.bytes() as f64 / figure.seconds[2] / 1e9,
         figure.memory / 1e9,
         figure.fused_rate() / 1e9,
         figure.fused / 1e9,
@@ -95,6 +109,7 @@ fn to_json(figure: &Figure) -> Value {
         "bytes": case.bytes(),
         "seconds_best": figure.seconds[0],
         "seconds_median": figure.seconds[1],
+        "seconds_worst": figure.seconds[2],
         "bytes_per_s": figure.bandwidth(),
         "memory_bytes_per_s": figure.memory,
         "multiply_adds_per_s": figure.fused_rate(),
@@ -119,13 +134,17 @@ mod tests {
         for (tokens, share) in [(1, 0.5), (100, 1.0)] {
             let figure = Figure {
                 case: case(tokens),
-                seconds: [1e-3, 2e-3],
+                seconds: [1e-3, 2e-3, 4e-3],
                 memory: 4e9,
                 fused: 1e11,
             };
             assert!((figure.share() - share).abs() < 1e-9);
             let json = to_json(&figure);
             assert_eq!(json["bytes_per_s"], 2e9);
+            assert_eq!(
+                (&json["seconds_median"], &json["seconds_worst"]),
+                (&json!(2e-3), &json!(4e-3))
+            );
             assert!(row(&figure).ends_with(&format!("{:.0} %\n", share * 100.0)));
         }
     }

@@ -4,3 +4,19 @@
 pub(super) fn peak_rss_bytes() -> Option<u64> {
     crate::engine::telemetry::status_bytes("VmHWM:")
 }
+
+/// What the processor calls itself, where the system tells.
+pub(super) fn processor() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// Operating system, its version where it tells, and the architecture.
+pub(super) fn system() -> String {
+    let (system, architecture) = (std::env::consts::OS, std::env::consts::ARCH);
+    match std::fs::read_to_string("/proc/sys/kernel/osrelease") {
+        Ok(release) => format!("{system} {} {architecture}", release.trim()),
+        Err(_) => format!("{system} {architecture}"),
+    }
+}

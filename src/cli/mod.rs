@@ -5,8 +5,11 @@ pub mod bench_decode;
 mod bench_file;
 pub mod bench_kernels;
 mod budget;
+mod byte_progress;
 mod chat;
 mod completions;
+mod doctor;
+mod download;
 mod exit;
 mod generation;
 mod ids;
@@ -18,6 +21,8 @@ mod pack;
 mod plan;
 mod plan_report;
 mod presets;
+mod provenance;
+mod quote;
 mod run;
 mod sampling;
 mod screen;
@@ -25,6 +30,7 @@ pub mod sim_cache;
 pub mod synth;
 mod teacher;
 mod tok;
+mod verify;
 
 use std::ffi::OsString;
 
@@ -60,6 +66,10 @@ enum Command {
     Completions(completions::CompletionsArgs),
     /// Write man pages
     Man(completions::ManArgs),
+    /// Whether this machine can run the model, how fast, and what holds it back
+    Doctor(doctor::DoctorArgs),
+    /// Fetch the model by the hf client
+    Download(download::DownloadArgs),
     /// Copy the trunk into one file, for another drive
     Pack(pack::PackArgs),
     /// What a run would take of this machine, before it runs
@@ -74,6 +84,8 @@ enum Command {
     Synth(synth::SynthArgs),
     /// Text to ids, ids to text, a history to a prompt, logits to draws
     Tok(tok::TokArgs),
+    /// Whether a model's files are what they should be
+    Verify(verify::VerifyArgs),
 }
 
 /// The commands as clap knows them, for whoever documents or checks them.
@@ -100,6 +112,8 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
         Command::Chat(arguments) => chat::run(&arguments),
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Man(arguments) => completions::man(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Download(arguments) => download::run(&arguments),
         Command::Pack(arguments) => pack::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Presets(arguments) => presets::run(&arguments),
@@ -107,6 +121,7 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
         Command::SimCache(arguments) => sim_cache::run(&arguments),
         Command::Synth(arguments) => synth::run(&arguments),
         Command::Tok(arguments) => tok::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
     };
     match done {
         Ok(()) => 0,

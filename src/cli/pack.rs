@@ -1,12 +1,10 @@
 //! `k3 pack`: copies the trunk into one file on another drive, or checks such a copy. Progress goes to standard error.
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::byte_progress::ByteProgress;
 use super::run::interrupt;
 use super::synth::size;
 use super::{Exit, open};
@@ -38,8 +36,8 @@ pub fn run(arguments: &PackArgs) -> anyhow::Result<()> {
     let layers = config.layers();
     let checkpoint = open::checkpoint(model, config, layers)?;
     let interrupted = interrupt()?;
-    let mut report = Report::new();
-    let mut progress = |what: &str, done, total| report.progress(what, done, total, &interrupted);
+    let mut report = ByteProgress::new();
+    let mut progress = |what: &str, done, total| report.told(what, done, total, &interrupted);
     let said = if arguments.check {
         match pack::check(out, &checkpoint, &mut progress)? {
             Checked::Right(bytes) => format!("{} are right", size(bytes)),
@@ -64,48 +62,4 @@ pub fn run(arguments: &PackArgs) -> anyhow::Result<()> {
         eprintln!("k3: use it with --trunk {}", out.display());
     }
     Ok(())
-}
-
-/// Progress on standard error: one line that changes on a terminal, else a line every ten seconds.
-struct Report {
-    terminal: bool,
-    last: Option<Instant>,
-    open: bool,
-}
-
-impl Report {
-    fn new() -> Self {
-        Self {
-            terminal: std::io::stderr().is_terminal(),
-            last: None,
-            open: false,
-        }
-    }
-
-    /// Says how far it is, if it is time to; false when a signal came.
-    fn progress(&mut self, what: &str, done: u64, total: u64, interrupted: &AtomicBool) -> bool {
-        let every = Duration::from_millis(if self.terminal { 250 } else { 10_000 });
-        if self.last.is_none_or(|last| last.elapsed() >= every) || done == total {
-            self.last = Some(Instant::now());
-            let line = format!("{what} {} of {}", size(done), size(total));
-            // What cannot be said does not stop the work.
-            let _ = match self.terminal {
-                true => write!(std::io::stderr(), "\r\x1b[Kk3: {line}"),
-                false => writeln!(std::io::stderr(), "k3: {line}"),
-            };
-            self.open = self.terminal;
-        }
-        let stop = interrupted.load(Ordering::Relaxed);
-        if stop {
-            self.end();
-        }
-        !stop
-    }
-
-    /// Ends the line that changes.
-    fn end(&mut self) {
-        if std::mem::take(&mut self.open) {
-            let _ = writeln!(std::io::stderr());
-        }
-    }
 }

@@ -35,8 +35,13 @@ impl Default for RateArgs {
 
 impl RateArgs {
     pub(super) fn seconds(self, plan: &Plan) -> f64 {
-        let (disk, memory) = (self.disk_gb_per_s * 1e9, self.memory_gb_per_s * 1e9);
+        let (disk, memory) = self.bytes_per_s();
         plan.per_token.seconds(disk, memory)
+    }
+
+    /// Of the disk and of memory, in bytes a second.
+    pub(super) fn bytes_per_s(self) -> (f64, f64) {
+        (self.disk_gb_per_s * 1e9, self.memory_gb_per_s * 1e9)
     }
 
     /// The rates in words.
@@ -145,7 +150,8 @@ pub(super) fn json(plan: &Plan, shape: &Shape, rates: RateArgs) -> Map<String, V
     object
 }
 
-fn limit_name(limit: &Limit) -> &'static str {
+/// What holds a plan back, in a word.
+pub(super) fn limit_name(limit: &Limit) -> &'static str {
     match limit {
         Limit::Memory => "memory",
         Limit::ControlGroup(_) => "control group",
@@ -153,7 +159,8 @@ fn limit_name(limit: &Limit) -> &'static str {
     }
 }
 
-fn limit(plan: &Plan) -> String {
+/// What holds a plan back, in words.
+pub(super) fn limit(plan: &Plan) -> String {
     match &plan.limited_by {
         Limit::Memory => "what the system says is available".into(),
         Limit::ControlGroup(path) => format!("the limit of control group {}", path.display()),

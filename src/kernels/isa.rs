@@ -59,6 +59,22 @@ impl Isa {
         all
     }
 
+    /// Features of this processor that kernels are written for or hashing uses, and whether it has them.
+    pub fn features() -> Vec<(&'static str, bool)> {
+        #[cfg(target_arch = "x86_64")]
+        return vec![
+            ("avx2", std::arch::is_x86_feature_detected!("avx2")),
+            ("fma", std::arch::is_x86_feature_detected!("fma")),
+            ("avx512f", std::arch::is_x86_feature_detected!("avx512f")),
+            ("avx512vl", std::arch::is_x86_feature_detected!("avx512vl")),
+            ("sha", std::arch::is_x86_feature_detected!("sha")),
+        ];
+        #[cfg(target_arch = "aarch64")]
+        return vec![("neon", std::arch::is_aarch64_feature_detected!("neon"))];
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        return Vec::new();
+    }
+
     /// A name for reports.
     pub fn name(self) -> &'static str {
         match self.0 {

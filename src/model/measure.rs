@@ -89,8 +89,8 @@ impl Case {
 pub struct Figure {
     /// The case.
     pub case: Case,
-    /// Seconds of one product, the best and the middle repeat.
-    pub seconds: [f64; 2],
+    /// Seconds of one product: the best, the middle and the worst repeat.
+    pub seconds: [f64; 3],
     /// Bytes a second that the memory gave in between.
     pub memory: f64,
     /// Multiply-adds a second that the processor gave in between.
@@ -124,7 +124,15 @@ impl Memory {
     /// # Errors
     /// There is no memory.
     pub fn new() -> Result<Self, Error> {
-        let mut buffer = Buffer::new(READ)?;
+        Self::of(READ)
+    }
+
+    /// A buffer of so many bytes, all of it resident.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn of(bytes: usize) -> Result<Self, Error> {
+        let mut buffer = Buffer::new(bytes)?;
         buffer.touch();
         Ok(Self(buffer))
     }
@@ -159,6 +167,46 @@ pub fn fused_rate(compute: &Compute) -> f64 {
     (threads * VALUES / 2 * TIMES * FUSED) as f64 / seconds
 }
 
+/// Rates that the time of a token hangs on, in bytes a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TokenRates {
+    /// What memory gives to all threads.
+    pub memory: f64,
+    /// bf16 weights multiplied by one token.
+    pub bf16: f64,
+    /// MXFP4 weights multiplied by one token.
+    pub mxfp4: f64,
+}
+
+/// Measures what a token is computed at, in about a second. `bytes` of memory are taken twice, one after the other; they
+/// should be more than any cache holds. The best of a few repeats counts: what else runs only makes it less.
+///
+/// # Errors
+/// There is no memory.
+pub fn token_rates(compute: &Compute, bytes: usize) -> Result<TokenRates, Error> {
+    let memory = {
+        let memory = Memory::of(bytes)?;
+        let reads = (0..REPEATS).map(|_| memory.read(compute));
+        reads.fold(0.0, f64::max)
+    };
+    let rate = |form| -> Result<f64, Error> {
+        let case = Case {
+            form,
+            rows: 3072,
+            columns: 3584,
+            tokens: 1,
+        };
+        let product = Products::sized(case, bytes.div_ceil(case.bytes()))?;
+        let times = (0..REPEATS).map(|_| product.run(compute));
+        Ok(case.bytes() as f64 / times.fold(f64::INFINITY, f64::min))
+    };
+    Ok(TokenRates {
+        memory,
+        bf16: rate(Form::Bf16)?,
+        mxfp4: rate(Form::Mxfp4)?,
+    })
+}
+
 /// Measures cases, the limits in turns with each.
 ///
 /// # Errors
@@ -183,7 +231,7 @@ pub fn figures(
         seconds.sort_unstable_by(f64::total_cmp);
         let figure = Figure {
             case: *case,
-            seconds: [seconds[0], seconds[REPEATS / 2]],
+            seconds: [seconds[0], seconds[REPEATS / 2], seconds[REPEATS - 1]],
             memory: read,
             fused,
         };
@@ -211,6 +259,11 @@ impl Products {
             1 => SAMPLE.div_ceil(case.bytes()),
             _ => 1,
         };
+        Self::sized(case, copies)
+    }
+
+    /// So many copies of the matrix.
+    fn sized(case: Case, copies: usize) -> Result<Self, Error> {
         let bytes = copies * case.bytes();
         let weights = match case.form {
             Form::F32 => {

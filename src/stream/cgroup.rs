@@ -48,10 +48,20 @@ const UNLIMITED: u64 = 1 << 53;
 /// # Errors
 /// A file is there and cannot be read or understood.
 pub(super) fn tightest(root: &Path) -> Result<Option<ControlGroup>, Garbled> {
+    Ok(limits(root)?
+        .into_iter()
+        .min_by_key(|group| group.limit.saturating_sub(group.usage)))
+}
+
+/// All groups above this process that have a limit, in either version, from its own upwards.
+///
+/// # Errors
+/// As [`tightest`].
+pub(super) fn limits(root: &Path) -> Result<Vec<ControlGroup>, Garbled> {
     let path = root.join("proc/self/cgroup");
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(garbled(&path, format!("cannot be read: {e}"))),
     };
     let mut groups = Vec::new();
@@ -69,9 +79,7 @@ pub(super) fn tightest(root: &Path) -> Result<Option<ControlGroup>, Garbled> {
             chain(root, &V2, group, &mut groups)?;
         }
     }
-    Ok(groups
-        .into_iter()
-        .min_by_key(|group| group.limit.saturating_sub(group.usage)))
+    Ok(groups)
 }
 
 /// Appends the limited groups from `group` up to the mount. A folder that is not there is passed over: in a container

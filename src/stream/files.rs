@@ -10,6 +10,7 @@ use super::pack::Pack;
 use super::retry::retried;
 use super::{Buffer, DirectFile, Error, ReadAt, read_span, span_capacity};
 use crate::checkpoint::Checkpoint;
+use crate::system::device;
 
 /// Where a tensor's bytes begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,19 +107,6 @@ pub(super) fn read_into<'b>(
             .map_err(|cause| Error::read(file.path(), offset, len, cause))
     })?;
     Ok(&buffer.as_slice()[pad..pad + len])
-}
-
-/// The number of the drive, or the part of one, that a file is on.
-#[cfg(unix)]
-fn device(path: &Path) -> Option<u64> {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path).ok().map(|meta| meta.dev())
-}
-
-/// Not known: then experts go first, which is right on one drive and slower on two.
-#[cfg(not(unix))]
-fn device(_: &Path) -> Option<u64> {
-    None
 }
 
 /// Opens every shard.

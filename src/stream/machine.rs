@@ -72,6 +72,14 @@ impl Machine {
         })
     }
 
+    /// Every control group above this process that limits its memory; [`Self::group`] is the one that leaves the least.
+    ///
+    /// # Errors
+    /// As [`Self::detect`].
+    pub fn groups() -> Result<Vec<ControlGroup>, Garbled> {
+        cgroup::limits(Path::new("/"))
+    }
+
     /// Memory that the whole process may take, and what says so. Under a control group it is the limit itself less
     /// [`GROUP_MARGIN`], not what is free below it: pages of files count as used there and yield, and what this process
     /// has already would be counted twice.

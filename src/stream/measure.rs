@@ -56,6 +56,22 @@ impl Case {
         }));
         cases
     }
+
+    /// The few cases that tell what a model will get of a drive: experts with one, four and sixteen reads in flight, and
+    /// segments of the trunk one after the other, as the ring asks for them.
+    pub fn few() -> Vec<Case> {
+        let mut cases: Vec<Case> = Self::usual()
+            .into_iter()
+            .filter(|case| case.pattern == Pattern::Random)
+            .collect();
+        cases.push(Case {
+            pattern: Pattern::Sequential,
+            bytes: 32 << 20,
+            in_flight: 4,
+            pages: Pages::Huge,
+        });
+        cases
+    }
 }
 
 /// What one case gave.
@@ -83,6 +99,17 @@ impl Rate {
     /// The fastest repeat, in bytes a second.
     pub fn highest(&self) -> f64 {
         self.samples[self.samples.len() - 1]
+    }
+}
+
+impl Rates {
+    /// The fastest of the cases with this pattern, if there is one.
+    pub fn best_of(&self, pattern: Pattern) -> Option<&Rate> {
+        let of = self
+            .rates
+            .iter()
+            .filter(|rate| rate.case.pattern == pattern);
+        of.max_by(|a, b| a.median().total_cmp(&b.median()))
     }
 }
 

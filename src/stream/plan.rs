@@ -41,7 +41,7 @@ impl Request {
             cache: None,
             ring: None,
             context,
-            threads: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+            threads: crate::system::cores(),
             kept_states: preset.kept_states(),
             logits: 1,
             guesses: 0,

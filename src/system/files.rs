@@ -93,6 +93,16 @@ pub fn device(path: &Path) -> Option<u64> {
     }
 }
 
+/// Whether a file can be run.
+pub fn is_program(path: &Path) -> bool {
+    #[cfg(unix)]
+    let may =
+        |meta: &Metadata| std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may = |_: &Metadata| true;
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && may(&meta))
+}
+
 /// Bytes that a file takes on its drive, which is less than its length where it has holes; none where the system does not say.
 pub fn allocated(meta: &Metadata) -> Option<u64> {
     /// The unit in which systems count a file's blocks.

@@ -7,11 +7,16 @@ mod signals;
 mod stderr;
 
 pub use files::{
-    allocated, device, free, in_memory, open_direct, owner_only, owner_only_folder, read_at,
-    readable_by_all, sync_folder,
+    allocated, device, free, in_memory, is_program, open_direct, owner_only, owner_only_folder,
+    read_at, readable_by_all, sync_folder,
 };
 pub use signals::{Signal, Signals, die_of, flag_at_interrupt, stop_group};
 pub use stderr::RealStderr;
+
+/// Cores that this process may use; one where the system does not say.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get())
+}
 
 /// Has the calling thread give way to others, where the system has priorities for threads.
 pub fn give_way() {
