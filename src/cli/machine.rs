@@ -12,6 +12,12 @@ pub(super) fn processor() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
+/// How many tasks have wanted a processor in the last minute, on the average, where the system tells.
+pub(super) fn load() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
 /// Operating system, its version where it tells, and the architecture.
 pub(super) fn system() -> String {
     let (system, architecture) = (std::env::consts::OS, std::env::consts::ARCH);

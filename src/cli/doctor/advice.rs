@@ -92,10 +92,11 @@ impl Advice {
         self.refusal.is_none()
     }
 
-    /// What to add to a command, beginning with a blank.
-    pub(super) fn flags(&self) -> String {
+    /// What to add to a command, beginning with a blank. Positions are named where they were asked for, or are fewer than is
+    /// usual.
+    pub(super) fn flags(&self, context_was_asked: bool) -> String {
         let mut flags = format!(" --preset {}", self.plan.preset);
-        if self.plan.context != CONTEXT {
+        if context_was_asked || self.plan.context < self.usual_context {
             flags += &format!(" --context {}", self.plan.context);
         }
         flags
@@ -351,9 +352,9 @@ mod tests {
         assert!(one.fits(), "{:?}", one.refusal);
         assert!(one.plan.preset == Preset::Ultra && one.plan.context < CONTEXT);
         assert!(
-            one.flags().contains("--preset ultra --context "),
+            one.flags(false).contains("--preset ultra --context "),
             "{}",
-            one.flags()
+            one.flags(false)
         );
         let none = advice(0, SPEEDS);
         assert!(!none.fits());

@@ -37,11 +37,11 @@ pub(super) struct Measured {
 
 impl Drive {
     /// Measures the drive of the model's folder, and that of the packed trunk if it is another one. Without a model, the
-    /// drive of the folder that one stands in.
+    /// drive of the folder that one stands in. Without a time for each sample nothing is measured.
     pub(super) fn measure(
         model: Option<&Path>,
         trunk: Option<&Path>,
-        sample: Duration,
+        sample: Option<Duration>,
         warnings: &mut Vec<String>,
     ) -> Vec<Self> {
         let model = model.unwrap_or(Path::new("."));
@@ -54,9 +54,11 @@ impl Drive {
                 vec![first]
             }
         };
-        for drive in &mut drives {
-            drive.fill(sample);
-            drive.warn(warnings);
+        for drive in drives.iter_mut() {
+            if let Some(sample) = sample {
+                drive.fill(sample);
+                drive.warn(warnings);
+            }
         }
         drives
     }
@@ -66,7 +68,7 @@ impl Drive {
             folder: folder.to_owned(),
             holds: vec![holds],
             volume: Volume::of(folder),
-            measured: Err(String::new()),
+            measured: Err("it was not asked for".into()),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::cli::machine::processor;
+use crate::cli::machine::{load, processor};
 use crate::cli::plan_report::limit_name;
 use crate::kernels::Isa;
 use crate::model::Compute;
@@ -19,6 +19,8 @@ pub(super) struct Host {
     /// Those that this process may use.
     pub cores: usize,
     pub features: BTreeMap<&'static str, bool>,
+    /// Tasks that wanted a processor in the last minute.
+    pub load: Option<f64>,
     /// What kernels run with.
     pub instruction_set: &'static str,
     pub memory_bytes: Option<u64>,
@@ -59,12 +61,14 @@ impl From<ControlGroup> for Group {
 const LARGEST: u64 = 512 << 20;
 /// With less, caches would be measured.
 const SMALLEST: u64 = 64 << 20;
-/// The part of it.
+/// More tasks than this for each core disturb what is measured.
+const BUSY: f64 = 0.5;
+/// The part of what may be used.
 const PART: u64 = 8;
 
 impl Host {
-    /// Reads the system's accounts, and measures for a second or two.
-    pub(super) fn measure(warnings: &mut Vec<String>) -> Self {
+    /// Reads the system's accounts; to measure takes a second or two.
+    pub(super) fn look(measure: bool, warnings: &mut Vec<String>) -> Self {
         let machine = match Machine::detect() {
             Ok(machine) => Some(machine),
             Err(error) => {
@@ -87,11 +91,21 @@ impl Host {
                     .into(),
             );
         }
-        let rates = rates(isa, usable, warnings);
+        let load = load();
+        if let Some(load) = load.filter(|load| measure && *load > BUSY * system::cores() as f64) {
+            warnings.push(format!(
+                "other work was running (load {load:.1}): machine and drives give more than was measured"
+            ));
+        }
+        let rates = match measure {
+            true => rates(isa, usable, warnings),
+            false => None,
+        };
         Self {
             processor: processor(),
             cores: system::cores(),
             features: Isa::features().into_iter().collect(),
+            load,
             instruction_set: isa.name(),
             memory_bytes: memory.map(|memory| memory.total),
             available_bytes: memory.map(|memory| memory.available),

@@ -35,7 +35,7 @@ pub struct DoctorArgs {
     /// Positions to plan for (default: 8192)
     #[arg(long, value_name = "N", value_parser = budget::count, allow_negative_numbers = true)]
     context: Option<usize>,
-    /// Seconds of reading for each drive
+    /// Seconds of reading for each drive; 0 measures nothing, and predicts with rates that are assumed
     #[arg(long, value_name = "S", default_value_t = 4.0)]
     seconds: f64,
     /// One JSON object on standard output
@@ -52,7 +52,10 @@ pub fn run(arguments: &DoctorArgs) -> anyhow::Result<()> {
     for folder in folders.into_iter().flatten() {
         verify::refuse_no_folder(folder)?;
     }
-    let sample = sample_time(arguments.seconds, drive::samples())?;
+    let sample = match arguments.seconds {
+        0.0 => None,
+        seconds => Some(sample_time(seconds, drive::samples())?),
+    };
     let mut warnings = Vec::new();
     let files = Files::look(
         arguments.model.as_deref(),
@@ -62,7 +65,7 @@ pub fn run(arguments: &DoctorArgs) -> anyhow::Result<()> {
     let request = advice::request(&files, arguments.context)?;
     let packed = arguments.trunk.as_deref();
     let packed = packed.filter(|trunk| files.has_pack(trunk, &mut warnings));
-    let host = Host::measure(&mut warnings);
+    let host = Host::look(sample.is_some(), &mut warnings);
     let drives = Drive::measure(
         arguments.model.as_deref(),
         arguments.trunk.as_deref(),
@@ -147,5 +150,5 @@ fn commands(
     if let Some(trunk) = packed {
         command += &format!(" --trunk {}", quoted(trunk));
     }
-    vec![command + &advice.flags()]
+    vec![command + &advice.flags(arguments.context.is_some())]
 }
