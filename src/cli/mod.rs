@@ -17,6 +17,7 @@ mod pack;
 mod plan;
 mod plan_report;
 mod presets;
+pub mod remote;
 mod run;
 mod sampling;
 pub mod sim_cache;

@@ -151,6 +151,7 @@ impl ChatArgs {
                 demo,
                 layers,
                 context: request.context,
+                server: None,
             },
             blueprint,
             request,

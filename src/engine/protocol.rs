@@ -168,8 +168,10 @@ pub struct ModelFacts {
     pub name: String,
     /// Whether it is the demo model.
     pub demo: bool,
-    /// Layers.
+    /// Layers; 0 where they are not known.
     pub layers: usize,
-    /// Positions the context was planned for.
+    /// Positions the context was planned for; of a server's model those that it serves, 0 where it does not say.
     pub context: usize,
+    /// Where it runs, if that is a server.
+    pub server: Option<String>,
 }
