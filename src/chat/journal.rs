@@ -139,7 +139,7 @@ pub(super) enum Found {
     /// There is none, or one without a token.
     Nothing,
     /// A turn of this conversation. The second part says where the file is damaged; the tokens before are kept.
-    Turn(Partial, Option<String>),
+    Turn(Box<Partial>, Option<String>),
     /// A turn of another conversation, or of an earlier state of this one.
     Stale,
     /// Not even its first line can be read.
@@ -279,7 +279,7 @@ pub(super) fn recover(path: &Path, messages: &[Message]) -> Found {
         }
         sum = next;
     }
-    Found::Turn(partial, damage)
+    Found::Turn(Box::new(partial), damage)
 }
 
 /// The first line, and the sum that the next one goes on from.

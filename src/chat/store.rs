@@ -348,7 +348,7 @@ impl Store {
                 );
                 return None;
             }
-            Found::Turn(partial, damage) => (partial, damage),
+            Found::Turn(partial, damage) => (*partial, damage),
         };
         if let Some(damage) = damage {
             let what = format!("{} is damaged: {damage}", path.display());
