@@ -103,7 +103,10 @@ fn answering(size: (u16, u16)) -> State {
         };
         update(&mut state, telemetry(Activity::Decode, remote));
     }
-    for (channel, word) in [(Channel::Think, "They ask. "), (Channel::Response, "A few slots.")] {
+    for (channel, word) in [
+        (Channel::Think, "They ask. "),
+        (Channel::Response, "A few slots."),
+    ] {
         let delta = Event::Delta {
             channel: Some(channel),
             text: word.to_owned(),
@@ -163,7 +166,13 @@ fn going_over_ends_the_engine_and_takes_the_conversation_along() {
     };
     state.history = Some("talk.jsonl".into());
     enter(&mut state, "/backend local");
-    assert!(state.hint.as_ref().unwrap().contains("Not while an answer runs"));
+    assert!(
+        state
+            .hint
+            .as_ref()
+            .unwrap()
+            .contains("Not while an answer runs")
+    );
     let ended = k3::engine::TurnFacts::nothing(k3::engine::Ended::Finished);
     update(&mut state, Message::Engine(Event::TurnEnded(ended)));
     enter(&mut state, "/backend");
@@ -171,7 +180,10 @@ fn going_over_ends_the_engine_and_takes_the_conversation_along() {
     assert!(hint.contains("cluster (http://box:8000, in use)"), "{hint}");
     enter(&mut state, "/backend elsewhere");
     assert!(state.hint.as_ref().unwrap().contains("no model elsewhere"));
-    assert_eq!(enter(&mut state, "/backend local"), [Effect::Send(Command::Quit)]);
+    assert_eq!(
+        enter(&mut state, "/backend local"),
+        [Effect::Send(Command::Quit)]
+    );
     let effects = update(&mut state, Message::Engine(Event::Stopped(None)));
     let [Effect::Open(name, carried)] = effects.as_slice() else {
         panic!("{effects:?}");
@@ -183,7 +195,10 @@ fn going_over_ends_the_engine_and_takes_the_conversation_along() {
     let failed = Message::Opened("local".to_owned(), Err("no such folder".to_owned()));
     update(&mut state, failed);
     let shown = text(&state);
-    assert!(shown.contains("local cannot be used: no such folder"), "{shown}");
+    assert!(
+        shown.contains("local cannot be used: no such folder"),
+        "{shown}"
+    );
     let effects = enter(&mut state, "/backend cluster");
     assert!(matches!(effects.as_slice(), [Effect::Open(name, _)] if name == "cluster"));
     update(&mut state, Message::Opened("cluster".to_owned(), Ok(())));

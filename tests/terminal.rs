@@ -822,7 +822,11 @@ fn a_whole_session_with_a_server_and_on_to_the_model_here() {
     let metrics = "sglang:num_running_reqs 7\nsglang:num_queue_reqs 2\nsglang:token_usage 0.25\n";
     script.metrics = server::with(200, &[], metrics);
     let server = server::Server::start(script);
-    let mut session = with_server(&server.address, &["--gen", "5"], &[("K3_API_KEY", "sk-secret")]);
+    let mut session = with_server(
+        &server.address,
+        &["--gen", "5"],
+        &[("K3_API_KEY", "sk-secret")],
+    );
     session.wait_for("idle");
     session.wait_for("k3 on 127.0.0.1");
     session.wait_for("SGLang");
@@ -858,7 +862,11 @@ fn a_whole_session_with_a_server_and_on_to_the_model_here() {
     assert_eq!(questions[0]["max_tokens"], 5);
     let messages = questions[1]["messages"].as_array().unwrap();
     assert_eq!(messages[2]["content"], "and the ring?");
-    let keyed = |seen: &server::Seen| seen.headers.iter().any(|line| line.ends_with("Bearer sk-secret"));
+    let keyed = |seen: &server::Seen| {
+        seen.headers
+            .iter()
+            .any(|line| line.ends_with("Bearer sk-secret"))
+    };
     assert!(server.seen().iter().all(keyed));
 }
 
@@ -867,7 +875,8 @@ fn a_server_that_is_refused_is_refused_before_the_screen() {
     let program = Path::new(env!("CARGO_BIN_EXE_k3-tui"));
     let home = tempfile::tempdir().unwrap();
     let settings = home.path().join("settings.toml");
-    let text = "backend = \"far\"\n[servers.far]\nurl = \"http://box:1\"\nkey_env = \"K3_NO_SUCH_KEY\"\n";
+    let text =
+        "backend = \"far\"\n[servers.far]\nurl = \"http://box:1\"\nkey_env = \"K3_NO_SUCH_KEY\"\n";
     std::fs::write(&settings, text).unwrap();
     let settings = settings.to_str().unwrap();
     let run = |arguments: &[&str]| {
@@ -885,8 +894,14 @@ fn a_server_that_is_refused_is_refused_before_the_screen() {
     for (arguments, part) in [
         (&["--remote", "box:8000"][..], "K3_API_KEY holds no key"),
         (&["--model", "k3"], "--remote"),
-        (&["--settings", settings], "the environment has no K3_NO_SUCH_KEY"),
-        (&["--settings", settings, "--plain"], "--plain talks to the model on this computer"),
+        (
+            &["--settings", settings],
+            "the environment has no K3_NO_SUCH_KEY",
+        ),
+        (
+            &["--settings", settings, "--plain"],
+            "--plain talks to the model on this computer",
+        ),
     ] {
         let said = run(arguments);
         assert!(said.contains(part) && !said.contains("two words"), "{said}");

@@ -62,7 +62,9 @@ fn chat(arguments: Arguments, matches: &ArgMatches) -> anyhow::Result<()> {
         chat.history = shelf.as_ref().map(Shelf::new_path);
     }
     let history = chat.history.clone();
-    let backends = backends(&chat, &settings, &arguments.remote)?;
+    // Whoever names a model means it.
+    let local = chat.demo || matches.value_source("model") == Some(ValueSource::CommandLine);
+    let backends = backends(&chat, &settings, &arguments.remote, local)?;
     let here = backends.listed().current == LOCAL;
     let ended = match arguments.plain || settings.plain {
         true if !here => Err(Exit::Refused(
@@ -107,6 +109,7 @@ fn backends(
     chat: &ChatArgs,
     settings: &Settings,
     arguments: &RemoteArgs,
+    local: bool,
 ) -> anyhow::Result<Backends> {
     if let Some(taken) = [LOCAL, REMOTE]
         .into_iter()
@@ -130,7 +133,7 @@ fn backends(
             REMOTE
         }
         Some(name) => name,
-        None if chat.demo => LOCAL,
+        None if local => LOCAL,
         None => settings.backend.as_deref().unwrap_or(LOCAL),
     }
     .to_owned();

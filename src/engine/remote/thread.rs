@@ -130,19 +130,7 @@ impl Engine {
         }
         let client = Client::new(server, patience);
         let served = serve(&client, &retry)?;
-        let taken_up = match partial {
-            Some(partial) if partial.is_text() => {
-                notes.push(said.take_up_text(partial).to_owned());
-                true
-            }
-            Some(_) => {
-                said.warn(
-                    &"the last answer was cut, and the model on this computer made it: it stays in the journal",
-                );
-                false
-            }
-            None => false,
-        };
+        let taken_up = partial.is_some_and(|partial| take_up(partial, &mut said, &mut notes));
         said.save()?;
         if taken_up {
             said.drop_partial()?;
@@ -330,11 +318,10 @@ impl Engine {
         for warning in &warnings {
             self.said.warn(warning);
         }
-        if let Some(partial) = partial.filter(chat::Partial::is_text) {
-            self.notes.push(self.said.take_up_text(partial).to_owned());
-            if let Err(error) = self.said.save().and_then(|()| self.said.drop_partial()) {
-                self.said.warn(&error);
-            }
+        if partial.is_some_and(|partial| take_up(partial, &mut self.said, &mut self.notes))
+            && let Err(error) = self.said.save().and_then(|()| self.said.drop_partial())
+        {
+            self.said.warn(&error);
         }
         let (messages, unanswered) = self.unanswered();
         self.tell(Event::Loaded {
@@ -594,10 +581,6 @@ impl Engine {
                 })
             }
             Spoken::WasReasoning => {
-                self.tell(Event::Note(
-                    "the server does not separate reasoning from answer; it is done here. Start it with its reasoning parser to have them apart from the first word"
-                        .to_owned(),
-                ))?;
                 // What was shown and written down as the answer is not: from the beginning, in the right place.
                 turn.unwritten.clear();
                 self.begin_journal_anew(&turn.answer)?;
@@ -609,7 +592,11 @@ impl Engine {
                     taken_back: None,
                     cost: None,
                 })?;
-                self.tell(Event::TurnResumed { prompt_tokens: 0 })
+                self.tell(Event::TurnResumed { prompt_tokens: 0 })?;
+                self.tell(Event::Note(
+                    "the server does not separate reasoning from answer; it is done here. Start it with its reasoning parser to have them apart from the first word"
+                        .to_owned(),
+                ))
             }
         }
     }
@@ -734,6 +721,18 @@ impl Engine {
     fn tell(&self, event: Event) -> Result<(), Gone> {
         self.ends.told.send(event).map_err(|_| Gone)
     }
+}
+
+/// Takes in a turn that did not end; false if it cannot be taken in.
+fn take_up(partial: chat::Partial, said: &mut Transcript, notes: &mut Vec<String>) -> bool {
+    if partial.is_text() {
+        notes.push(said.take_up_text(partial).to_owned());
+        return true;
+    }
+    said.warn(
+        &"the last answer was cut, and the model on this computer made it: it stays in the journal",
+    );
+    false
 }
 
 /// A turn under way.
