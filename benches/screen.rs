@@ -67,6 +67,7 @@ fn ready(messages: Vec<Said>) -> Message {
             demo: false,
             layers: 93,
             context: 8192,
+            server: None,
         },
         messages,
         effort: Some(Effort::Max),

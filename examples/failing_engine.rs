@@ -63,6 +63,7 @@ fn open(folder: &Path, history: &Path, left: usize) -> anyhow::Result<(ModelFact
         demo: true,
         layers,
         context: request.context,
+        server: None,
     };
     let opening = Opening {
         history: Some(Store::open(history)?),

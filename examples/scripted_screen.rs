@@ -71,6 +71,7 @@ impl Engine {
                 demo: true,
                 layers: 93,
                 context: 8192,
+                server: None,
             },
             messages: Vec::new(),
             effort: self.effort,

@@ -77,6 +77,7 @@ fn ready(demo: bool, messages: Vec<Said>) -> Event {
             demo,
             layers: 93,
             context: 8192,
+            server: None,
         },
         messages,
         effort: Some(Effort::Max),
@@ -170,6 +171,7 @@ fn busy_telemetry() -> Telemetry {
             layer: 16,
             all: 82_432,
         }),
+        remote: None,
     }
 }
 

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod examples;
+#[path = "support/server.rs"]
+mod server;
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -838,4 +840,103 @@ fn line_by_line_says_the_same_facts() {
         "{said}"
     );
     assert!(!output.stdout.contains(&0x1b));
+}
+
+/// A session with the model of a server that plays a script.
+fn with_server(address: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Session {
+    let program = Path::new(env!("CARGO_BIN_EXE_k3-tui"));
+    let arguments = [&["--remote", address], arguments].concat();
+    Session::start_with(program, &arguments, (120, 40), variables)
+}
+
+#[test]
+fn a_whole_session_with_a_server_and_on_to_the_model_here() {
+    let mut script = server::Script::always(server::whole("They greet.", "Hi from far away."));
+    let metrics = "sglang:num_running_reqs 7\nsglang:num_queue_reqs 2\nsglang:token_usage 0.25\n";
+    script.metrics = server::with(200, &[], metrics);
+    let server = server::Server::start(script);
+    let mut session = with_server(
+        &server.address,
+        &["--gen", "5"],
+        &[("K3_API_KEY", "sk-secret")],
+    );
+    session.wait_for("idle");
+    session.wait_for("k3 on 127.0.0.1");
+    session.wait_for("SGLang");
+    session.send("hello there\r");
+    session.wait_for("# on: hello there");
+    session.wait_for("Hi from far away.");
+    session.wait_for("of answer; first after");
+    session.wait_for("requests that wait                   2");
+    session.send("/preset laptop\r");
+    session.wait_for("the model runs on a server");
+    session.send("/backend\r");
+    session.wait_for("in use");
+    // The same conversation, on this computer.
+    session.send("/backend local\r");
+    session.wait_for("ring slots in flight");
+    session.wait_for("> hello there");
+    session.wait_for("Hi from far away.");
+    session.send("and the ring?\r");
+    session.wait_for("first after");
+    session.wait_for("idle");
+    session.send("/backend remote\r");
+    session.wait_for("SGLang");
+    session.send("thanks\r");
+    session.wait_for("> thanks");
+    session.wait_for("first after");
+    session.wait_for("idle");
+    session.send("/quit\r");
+    let (code, left) = session.end();
+    assert_eq!(code, 0);
+    assert!(left.contains("answers"), "{left}");
+    let questions = server.questions();
+    assert_eq!(questions.len(), 2);
+    assert_eq!(questions[0]["max_tokens"], 5);
+    let messages = questions[1]["messages"].as_array().unwrap();
+    assert_eq!(messages[2]["content"], "and the ring?");
+    let keyed = |seen: &server::Seen| {
+        seen.headers
+            .iter()
+            .any(|line| line.ends_with("Bearer sk-secret"))
+    };
+    assert!(server.seen().iter().all(keyed));
+}
+
+#[test]
+fn a_server_that_is_refused_is_refused_before_the_screen() {
+    let program = Path::new(env!("CARGO_BIN_EXE_k3-tui"));
+    let home = tempfile::tempdir().unwrap();
+    let settings = home.path().join("settings.toml");
+    let text =
+        "backend = \"far\"\n[servers.far]\nurl = \"http://box:1\"\nkey_env = \"K3_NO_SUCH_KEY\"\n";
+    std::fs::write(&settings, text).unwrap();
+    let settings = settings.to_str().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = std::process::Command::new(program)
+            .args(arguments)
+            .envs(["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"].map(|name| (name, home.path())))
+            .env("K3_API_KEY", "two words")
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        said
+    };
+    for (arguments, part) in [
+        (&["--remote", "box:8000"][..], "K3_API_KEY holds no key"),
+        (&["--model", "k3"], "--remote"),
+        (
+            &["--settings", settings],
+            "the environment has no K3_NO_SUCH_KEY",
+        ),
+        (
+            &["--settings", settings, "--plain"],
+            "--plain talks to the model on this computer",
+        ),
+    ] {
+        let said = run(arguments);
+        assert!(said.contains(part) && !said.contains("two words"), "{said}");
+    }
 }

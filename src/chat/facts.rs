@@ -47,7 +47,7 @@ pub struct Answer {
 
 impl Answer {
     /// Of a turn that has begun and said nothing yet.
-    pub(super) fn begun(model: String, thinking: Thinking, sampling: Sampling) -> Self {
+    pub(crate) fn begun(model: String, thinking: Thinking, sampling: Sampling) -> Self {
         Self {
             model,
             ids: Vec::new(),
@@ -75,7 +75,7 @@ impl Answer {
     }
 
     /// Takes a turn's figures over.
-    pub(super) fn with(self, facts: &TurnFacts) -> Self {
+    pub(crate) fn with(self, facts: &TurnFacts) -> Self {
         Self {
             think_tokens: facts.think_tokens,
             response_tokens: facts.response_tokens,

@@ -1,5 +1,5 @@
-//! The journal of the running turn: every token is on the drive before the next is computed. What a turn says and where
-//! it is kept at last is not known here.
+//! The journal of the running turn: every token is on the drive before the next is computed; of a turn that a server makes,
+//! its text. Where it is kept at last is not known here.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::Sampling;
 use super::facts::{seal_of_all, thinking};
 use crate::checkpoint::atomic::{Access, replace, resolve};
-use crate::text::{Message, Thinking};
+use crate::text::{Channel, Message, Thinking};
 
 /// What a journal appends to the name of the history.
 pub(super) const SUFFIX: &str = ".journal";
@@ -55,8 +55,82 @@ pub struct Partial {
     /// How many messages it answers to. If the history has one more, that one is the beginning of this turn that was saved
     /// before it was gone on with, or an earlier answer in its place.
     pub messages: usize,
-    /// Its ids so far.
+    /// Its ids so far; none of a turn that a server made.
     pub ids: Vec<u32>,
+    /// Text of its think channel so far, of a turn that a server made.
+    pub think: String,
+    /// The same of its response channel.
+    pub response: String,
+}
+
+impl Partial {
+    /// Whether nothing was written down.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty() && !self.is_text()
+    }
+
+    /// Whether it is known by its text.
+    pub fn is_text(&self) -> bool {
+        !self.think.is_empty() || !self.response.is_empty()
+    }
+
+    /// Whether a message begins with its text.
+    pub(super) fn begins(&self, message: &Message) -> bool {
+        let reasoning = message.reasoning_content.as_deref().unwrap_or_default();
+        reasoning.starts_with(&self.think) && message.content.starts_with(&self.response)
+    }
+}
+
+/// What is written down at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A token's id.
+    Id(u32),
+    /// Text of a channel, where ids are not known.
+    Text(Channel, String),
+}
+
+impl Step {
+    /// As it stands in its line.
+    fn written(&self) -> String {
+        match self {
+            Self::Id(id) => id.to_string(),
+            Self::Text(channel, text) => {
+                let text = serde_json::Value::from(text.as_str());
+                format!("[\"{channel}\",{text}]")
+            }
+        }
+    }
+
+    /// What a line holds before its checksum.
+    fn read(written: &str) -> Option<Self> {
+        if let Ok(id) = written.parse() {
+            return Some(Self::Id(id));
+        }
+        let (word, text): (String, String) = serde_json::from_str(written).ok()?;
+        let channels = [Channel::Think, Channel::Response];
+        let channel = channels
+            .into_iter()
+            .find(|channel| channel.to_string() == word)?;
+        Some(Self::Text(channel, text))
+    }
+
+    /// What its line's checksum is made of, beside the one before.
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Id(id) => id.to_le_bytes().to_vec(),
+            Self::Text(..) => self.written().into_bytes(),
+        }
+    }
+}
+
+/// What a journal that ended held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Left {
+    /// The ids of the turn.
+    pub ids: Vec<u32>,
+    /// Whether there was text instead.
+    pub text: bool,
 }
 
 /// What a journal holds.
@@ -65,7 +139,7 @@ pub(super) enum Found {
     /// There is none, or one without a token.
     Nothing,
     /// A turn of this conversation. The second part says where the file is damaged; the tokens before are kept.
-    Turn(Partial, Option<String>),
+    Turn(Box<Partial>, Option<String>),
     /// A turn of another conversation, or of an earlier state of this one.
     Stale,
     /// Not even its first line can be read.
@@ -79,9 +153,10 @@ pub(super) struct Journal {
     /// Bytes that are on the drive.
     len: u64,
     sum: Sum,
-    ids: Vec<u32>,
-    /// How many of them are on the drive.
-    written: usize,
+    /// What is on the drive.
+    written: Left,
+    /// What is to be written yet.
+    unwritten: Vec<Step>,
 }
 
 impl Journal {
@@ -102,39 +177,53 @@ impl Journal {
         let mut sum = Sum::of(&text);
         text.extend_from_slice(format!(" {sum}\n").as_bytes());
         for id in ids {
-            text.extend_from_slice(sum.line(*id).as_bytes());
+            text.extend_from_slice(sum.line(&Step::Id(*id)).as_bytes());
         }
         replace(path, Access::Private, &text)?;
         Ok(Self {
             file: File::options().write(true).open(resolve(path)?)?,
             len: text.len() as u64,
             sum,
-            ids: ids.to_vec(),
-            written: ids.len(),
+            written: Left {
+                ids: ids.to_vec(),
+                text: false,
+            },
+            unwritten: Vec::new(),
         })
     }
 
-    /// Writes a token and waits until it is on the drive. After an error the token is written together with the next.
-    pub fn append(&mut self, id: u32) -> io::Result<()> {
-        self.ids.push(id);
+    /// Writes a step and waits until it is on the drive. After an error the step is written together with the next.
+    pub fn append(&mut self, step: Step) -> io::Result<()> {
+        self.unwritten.push(step);
         let mut sum = self.sum;
-        let text: String = self.ids[self.written..]
-            .iter()
-            .map(|id| sum.line(*id))
-            .collect();
+        let text: String = self.unwritten.iter().map(|step| sum.line(step)).collect();
         // Always from the end of what is known to be there: what an error left half written is written over.
         self.file.seek(SeekFrom::Start(self.len))?;
         self.file.write_all(text.as_bytes())?;
         self.file.sync_data()?;
         self.len += text.len() as u64;
         self.sum = sum;
-        self.written = self.ids.len();
+        for step in std::mem::take(&mut self.unwritten) {
+            self.written.take(step);
+        }
         Ok(())
     }
 
-    /// The ids of the turn.
-    pub fn into_ids(self) -> Vec<u32> {
-        self.ids
+    /// What the turn said.
+    pub fn into_left(mut self) -> Left {
+        for step in self.unwritten {
+            self.written.take(step);
+        }
+        self.written
+    }
+}
+
+impl Left {
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Id(id) => self.ids.push(id),
+            Step::Text(..) => self.text = true,
+        }
     }
 }
 
@@ -160,16 +249,27 @@ pub(super) fn recover(path: &Path, messages: &[Message]) -> Found {
     {
         return Found::Stale;
     }
-    let (mut ids, mut damage) = (Vec::new(), None);
+    let mut partial = Partial {
+        header: head.header,
+        messages: head.messages,
+        ids: Vec::new(),
+        think: String::new(),
+        response: String::new(),
+    };
+    let mut damage = None;
     let mut lines = lines.enumerate().peekable();
     while let Some((i, line)) = lines.next() {
-        let id = std::str::from_utf8(line)
+        let step = std::str::from_utf8(line)
             .ok()
-            .and_then(|line| line.split_once(' '))
-            .and_then(|(id, _)| id.parse().ok());
+            .and_then(|line| line.rsplit_once(' '))
+            .and_then(|(written, _)| Step::read(written));
         let mut next = sum;
-        match id {
-            Some(id) if next.line(id).as_bytes() == line => ids.push(id),
+        match step {
+            Some(step) if next.line(&step).as_bytes() == line => match step {
+                Step::Id(id) => partial.ids.push(id),
+                Step::Text(Channel::Think, text) => partial.think += &text,
+                Step::Text(_, text) => partial.response += &text,
+            },
             // The last one may be torn: it was not on the drive when the end came.
             _ if lines.peek().is_none() && !line.ends_with(b"\n") => break,
             _ => {
@@ -179,12 +279,7 @@ pub(super) fn recover(path: &Path, messages: &[Message]) -> Found {
         }
         sum = next;
     }
-    let partial = Partial {
-        header: head.header,
-        messages: head.messages,
-        ids,
-    };
-    Found::Turn(partial, damage)
+    Found::Turn(Box::new(partial), damage)
 }
 
 /// The first line, and the sum that the next one goes on from.
@@ -215,10 +310,10 @@ impl Sum {
         Self([hash[0], hash[1], hash[2], hash[3]])
     }
 
-    /// The line of the next token.
-    fn line(&mut self, id: u32) -> String {
-        *self = Self::of(&[self.0, id.to_le_bytes()].concat());
-        format!("{id} {self}\n")
+    /// The line of the next step.
+    fn line(&mut self, step: &Step) -> String {
+        *self = Self::of(&[&self.0[..], &step.bytes()].concat());
+        format!("{} {self}\n", step.written())
     }
 }
 
@@ -262,7 +357,7 @@ mod tests {
         let mut journal = Journal::begin(path, messages, &header(), &[]).unwrap();
         let mut lengths = vec![fs::metadata(path).unwrap().len() as usize];
         for (i, id) in IDS.into_iter().enumerate() {
-            journal.append(id).unwrap();
+            journal.append(Step::Id(id)).unwrap();
             lengths.push(fs::metadata(path).unwrap().len() as usize);
             assert_eq!(turn(path, messages), (IDS[..=i].to_vec(), None));
         }
@@ -349,8 +444,54 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("talk.journal");
         let mut journal = Journal::begin(&path, &[], &header(), &IDS).unwrap();
-        journal.append(9).unwrap();
+        journal.append(Step::Id(9)).unwrap();
         assert_eq!(turn(&path, &[]), ([&IDS[..], &[9]].concat(), None));
+    }
+
+    #[test]
+    fn text_of_a_server_is_written_and_found_as_ids_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("talk.journal");
+        let mut journal = Journal::begin(&path, &[], &header(), &[]).unwrap();
+        let said = [
+            (Channel::Think, "a \"b\"\n"),
+            (Channel::Think, "思考 "),
+            (Channel::Response, "12 0\u{1}"),
+        ];
+        for (channel, text) in said {
+            journal
+                .append(Step::Text(channel, text.to_owned()))
+                .unwrap();
+        }
+        let left = Left {
+            ids: Vec::new(),
+            text: true,
+        };
+        assert_eq!(journal.into_left(), left);
+        let whole = fs::read(&path).unwrap();
+        let found = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            match recover(&path, &[]) {
+                Found::Turn(partial, damage) => (partial.think, partial.response, damage.is_some()),
+                other => panic!("{other:?}"),
+            }
+        };
+        let think = "a \"b\"\n思考 ".to_owned();
+        assert_eq!(
+            found(&whole),
+            (think.clone(), "12 0\u{1}".to_owned(), false)
+        );
+        assert_eq!(
+            found(&whole[..whole.len() - 1]),
+            (think, String::new(), false),
+            "the last line is torn"
+        );
+        let changed = String::from_utf8(whole).unwrap().replace("思考", "思索");
+        let (think, response, damaged) = found(changed.as_bytes());
+        assert_eq!(
+            (think.as_str(), response.as_str(), damaged),
+            ("a \"b\"\n", "", true)
+        );
     }
 
     #[cfg(target_os = "linux")]
@@ -359,19 +500,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("talk.journal");
         let mut journal = Journal::begin(&path, &[], &header(), &[]).unwrap();
-        journal.append(1).unwrap();
+        journal.append(Step::Id(1)).unwrap();
         // A device that is always full.
         let full = File::options().write(true).open("/dev/full").unwrap();
         let real = std::mem::replace(&mut journal.file, full);
         for id in [2, 3] {
-            let error = journal.append(id).expect_err("full");
+            let error = journal.append(Step::Id(id)).expect_err("full");
             assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         }
         assert_eq!(turn(&path, &[]), (vec![1], None));
         journal.file = real;
         // Half a line that an error left.
         fs::write(&path, [&fs::read(&path).unwrap()[..], b"2 12"].concat()).unwrap();
-        journal.append(4).unwrap();
+        journal.append(Step::Id(4)).unwrap();
         assert_eq!(turn(&path, &[]), (vec![1, 2, 3, 4], None));
     }
 }

@@ -53,5 +53,6 @@ pub use session::{Opening, Session};
 pub use shelf::{Kept, Shelf};
 pub use states::{Found, Saved, StateStore};
 pub use store::{Opened, Store};
+pub use transcript::{TakenBack, Transcript};
 pub use turn::{Ended, Limits, Observer, TurnFacts};
 pub use words::Words;

@@ -113,7 +113,7 @@ fn hear(words: &Words, spoken: Spoken) -> Option<Heard> {
 }
 
 /// A model's text as it is kept and told: a NUL, which no history can hold, is shown like a byte that is no character.
-pub(super) fn writable(text: &str) -> String {
+pub(crate) fn writable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 

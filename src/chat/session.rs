@@ -13,7 +13,7 @@ use super::{
 };
 use crate::model::{Logits, Network};
 use crate::stream::{Plan, Request};
-use crate::text::{Effort, Message, Role, Thinking};
+use crate::text::{Effort, Message, Thinking};
 
 /// How a conversation begins.
 #[derive(Debug, Default)]
@@ -83,17 +83,7 @@ impl Session {
         let model = network
             .key()
             .map_or(String::new(), |key| hex(&key.identity));
-        let (mut said, partial) = Transcript::new(history);
-        if let Some(system) = system {
-            match said.messages().first() {
-                None => said.set_system(Some(system)),
-                Some(first) if first.role == Role::System && first.content == system => {}
-                Some(_) => {
-                    let path = said.path().map(Path::to_owned).unwrap_or_default();
-                    return Err(Error::OtherSystem { path });
-                }
-            }
-        }
+        let (said, partial) = Transcript::open(history, system)?;
         let state = network.new_state(request.context)?;
         let mut session = Self {
             network,
@@ -153,6 +143,10 @@ impl Session {
     /// Takes in what a turn had said when the program ended in the middle of it. It is kept like an answer that was
     /// stopped: it can be gone on with, made anew, or taken back. False if it cannot be taken in.
     fn take_up(&mut self, partial: Partial) -> bool {
+        if partial.is_text() {
+            self.notes.push(self.said.take_up_text(partial).to_owned());
+            return true;
+        }
         let header = partial.header;
         let mut answer = Answer {
             ids: partial.ids,
@@ -278,7 +272,7 @@ impl Session {
 
     /// Whether the last message is a user's: one that was sent and not answered.
     pub fn awaits_answer(&self) -> bool {
-        self.said.last_role() == Some(Role::User)
+        self.said.awaits_answer()
     }
 
     /// Whether the last answer can be gone on with: it was stopped or cut.
@@ -302,13 +296,9 @@ impl Session {
     /// # Errors
     /// The history cannot be saved; the conversation is reset all the same.
     pub fn reset(&mut self) -> Result<(), Error> {
-        let system = usize::from(self.said.system().is_some());
-        let saved = self.said.take_back(system);
-        if saved.is_err() {
-            self.said.cut(system);
-        }
+        let saved = self.said.reset();
         self.fed.restart(&self.network)?;
-        saved.map(drop)
+        saved
     }
 
     /// Appends a user's message and saves it.
@@ -317,19 +307,13 @@ impl Session {
     /// There is no room for an answer, the last message has none, it cannot be written down, or it cannot be saved; then it
     /// is not kept.
     pub fn say(&mut self, text: &str) -> Result<(), Error> {
-        if self.awaits_answer() {
-            return Err(Error::Unanswered);
-        }
-        if text.contains('\0') {
-            return Err(Error::Nul);
-        }
+        self.said.ask(text)?;
         self.replaced = None;
-        self.said.push(Message::user(text), None);
         let kept = self
             .check_room(&self.prompt())
             .and_then(|()| self.said.save());
         if kept.is_err() {
-            self.said.cut(self.messages().len() - 1);
+            self.said.withdraw();
         }
         kept
     }
@@ -339,13 +323,9 @@ impl Session {
     /// # Errors
     /// There is none, or the history cannot be saved; the conversation is as it was.
     pub fn take_back_answer(&mut self) -> Result<String, Error> {
-        if self.said.last_role() == Some(Role::Assistant) {
-            self.replaced = Some(self.said.take_back(self.messages().len() - 1)?);
-        }
-        match self.messages().last() {
-            Some(message) if message.role == Role::User => Ok(message.content.clone()),
-            _ => Err(Error::Nothing("no answer to take back")),
-        }
+        let (text, taken) = self.said.take_back_answer()?;
+        self.replaced = taken.or(self.replaced.take());
+        Ok(text)
     }
 
     /// Takes the last message and its answer back. Gives what the message said.
@@ -353,15 +333,7 @@ impl Session {
     /// # Errors
     /// There is none, or the history cannot be saved; the conversation is as it was.
     pub fn take_back_message(&mut self) -> Result<String, Error> {
-        let count = 1 + usize::from(!self.awaits_answer());
-        let at = self.messages().len().checked_sub(count);
-        let message = at.and_then(|at| Some((at, self.messages().get(at)?)));
-        let Some((at, message)) = message.filter(|(_, m)| m.role == Role::User) else {
-            return Err(Error::Nothing("no message to take back"));
-        };
-        let text = message.content.clone();
-        self.said.take_back(at)?;
-        Ok(text)
+        self.said.take_back_message()
     }
 
     /// Whether the last turn was to answer anew, was stopped before it said anything, and left the old answer standing.

@@ -6,14 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::facts::{Facts, seal};
-use super::journal::{self, Found, Header, Journal, Partial};
+use super::journal::{self, Found, Header, Journal, Left, Partial, Step};
 use super::lock::Lock;
 use super::original::{beside, keep};
 use super::salvage::Salvage;
 use super::{Error, HistoryFile, sidecar};
 use crate::checkpoint::atomic::sweep;
 use crate::system;
-use crate::text::{Message, Role};
+use crate::text::{Channel, Message, Role};
 
 /// What the file of messages that were taken back appends to the name of the history.
 const ASIDE: &str = ".taken-back";
@@ -32,8 +32,8 @@ pub struct Store {
     /// Files to keep beside themselves before anything is written over them.
     unkept: Vec<(PathBuf, &'static str)>,
     running: Option<Journal>,
-    /// The ids of a journal that nobody decided about yet.
-    undecided: Option<Vec<u32>>,
+    /// What a journal held that nobody decided about yet.
+    undecided: Option<Left>,
     saved: bool,
 }
 
@@ -139,10 +139,10 @@ impl Store {
         ids: &[u32],
     ) -> Result<(), Error> {
         if let Some(left) = self.running.take() {
-            self.undecided = Some(left.into_ids());
+            self.undecided = Some(left.into_left());
         }
         if let Some(undecided) = &self.undecided
-            && !ids.starts_with(undecided)
+            && (undecided.text || !ids.starts_with(&undecided.ids))
             && self.journal.exists()
         {
             keep(&self.journal, "kept").map_err(|cause| self.journal_error(cause))?;
@@ -158,7 +158,19 @@ impl Store {
     /// # Errors
     /// [`Error::Journal`]: the token is written with the next one, if that can be.
     pub fn token(&mut self, id: u32) -> Result<(), Error> {
-        match self.running.as_mut().map(|journal| journal.append(id)) {
+        self.write_down(Step::Id(id))
+    }
+
+    /// The same of text that a server made, of which ids are not known.
+    ///
+    /// # Errors
+    /// [`Error::Journal`]: the text is written with the next, if that can be.
+    pub fn text(&mut self, channel: Channel, text: &str) -> Result<(), Error> {
+        self.write_down(Step::Text(channel, text.to_owned()))
+    }
+
+    fn write_down(&mut self, step: Step) -> Result<(), Error> {
+        match self.running.as_mut().map(|journal| journal.append(step)) {
             Some(Err(cause)) => Err(self.journal_error(cause)),
             Some(Ok(())) | None => Ok(()),
         }
@@ -174,7 +186,7 @@ impl Store {
             return Ok(());
         };
         if !self.saved {
-            self.undecided = Some(running.into_ids());
+            self.undecided = Some(running.into_left());
             return Err(Error::JournalKept {
                 path: self.journal.clone(),
             });
@@ -336,7 +348,7 @@ impl Store {
                 );
                 return None;
             }
-            Found::Turn(partial, damage) => (partial, damage),
+            Found::Turn(partial, damage) => (*partial, damage),
         };
         if let Some(damage) = damage {
             let what = format!("{} is damaged: {damage}", path.display());
@@ -347,14 +359,15 @@ impl Store {
             .and_then(|facts| facts.as_ref()?.answer.as_ref());
         let done = match (messages.get(partial.messages), answer) {
             // Its first token was torn.
-            _ if partial.ids.is_empty() => true,
+            _ if partial.is_empty() => true,
             (None, _) => false,
-            (Some(_), Some(answer)) => answer.ids.starts_with(&partial.ids),
+            (Some(message), _) if partial.is_text() && partial.begins(message) => true,
+            (Some(_), Some(answer)) if !partial.is_text() => answer.ids.starts_with(&partial.ids),
             // Its beginning; the facts that were saved last are of the whole, and the history did not get it.
             (Some(message), None) if partial.header.goes_on_from == Some(seal(message, &[])) => {
                 false
             }
-            (Some(message), None) => {
+            (Some(message), _) => {
                 let why = match message.role {
                     Role::Assistant => "the journal of a turn that is answered in the history",
                     _ => "the journal of a turn of another conversation",
@@ -368,7 +381,10 @@ impl Store {
             let _ = fs::remove_file(&path);
             return None;
         }
-        self.undecided = Some(partial.ids.clone());
+        self.undecided = Some(Left {
+            ids: partial.ids.clone(),
+            text: partial.is_text(),
+        });
         Some(partial)
     }
 }

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::facts::seal;
-use super::{Answer, Error, Facts, Header, Opened, Partial, Store, now};
-use crate::text::{Message, Role};
+use super::{Answer, Ended, Error, Facts, Header, Opened, Partial, Store, now};
+use crate::text::{Channel, Message, Role};
 
 /// The messages of a conversation, saved at every change where it is kept.
 #[derive(Debug, Default)]
-pub(super) struct Transcript {
+pub struct Transcript {
     messages: Vec<Message>,
     /// One a message.
     facts: Vec<Option<Facts>>,
@@ -18,9 +18,31 @@ pub(super) struct Transcript {
 }
 
 /// Messages that were taken back, with their facts.
-pub(super) type TakenBack = (Vec<Message>, Vec<Option<Facts>>);
+pub type TakenBack = (Vec<Message>, Vec<Option<Facts>>);
 
 impl Transcript {
+    /// What was found in the files, begun with a system message if one is given; a turn that did not end is given apart.
+    ///
+    /// # Errors
+    /// The history begins otherwise.
+    pub fn open(
+        history: Option<(Store, Opened)>,
+        system: Option<String>,
+    ) -> Result<(Self, Option<Partial>), Error> {
+        let (mut said, partial) = Self::new(history);
+        if let Some(system) = system {
+            match said.messages().first() {
+                None => said.set_system(Some(system)),
+                Some(first) if first.role == Role::System && first.content == system => {}
+                Some(_) => {
+                    let path = said.path().map(Path::to_owned).unwrap_or_default();
+                    return Err(Error::OtherSystem { path });
+                }
+            }
+        }
+        Ok((said, partial))
+    }
+
     /// What was found in the files; a turn that did not end is given apart.
     pub fn new(history: Option<(Store, Opened)>) -> (Self, Option<Partial>) {
         let Some((store, opened)) = history else {
@@ -58,6 +80,91 @@ impl Transcript {
     /// Who said the last message.
     pub fn last_role(&self) -> Option<Role> {
         self.messages.last().map(|message| message.role)
+    }
+
+    /// Whether the last message is a user's: one that was sent and not answered.
+    pub fn awaits_answer(&self) -> bool {
+        self.last_role() == Some(Role::User)
+    }
+
+    /// Appends a user's message; it is not saved yet.
+    ///
+    /// # Errors
+    /// The last message has no answer, or no history can hold this one.
+    pub fn ask(&mut self, text: &str) -> Result<(), Error> {
+        if self.awaits_answer() {
+            return Err(Error::Unanswered);
+        }
+        if text.contains('\0') {
+            return Err(Error::Nul);
+        }
+        self.push(Message::user(text), None);
+        Ok(())
+    }
+
+    /// Removes the last message, which could not be saved.
+    pub fn withdraw(&mut self) {
+        self.cut(self.messages.len().saturating_sub(1));
+    }
+
+    /// Takes the last answer back, so that its message can be answered anew. Gives what the message says, and the answer, if
+    /// there was one.
+    ///
+    /// # Errors
+    /// There is none, or the history cannot be saved; the conversation is as it was.
+    pub fn take_back_answer(&mut self) -> Result<(String, Option<TakenBack>), Error> {
+        let answered = self.last_role() == Some(Role::Assistant);
+        let taken = match answered {
+            true => Some(self.take_back(self.messages.len() - 1)?),
+            false => None,
+        };
+        match self.messages.last() {
+            Some(message) if message.role == Role::User => Ok((message.content.clone(), taken)),
+            _ => Err(Error::Nothing("no answer to take back")),
+        }
+    }
+
+    /// Takes the last message and its answer back. Gives what the message said.
+    ///
+    /// # Errors
+    /// There is none, or the history cannot be saved; the conversation is as it was.
+    pub fn take_back_message(&mut self) -> Result<String, Error> {
+        let count = 1 + usize::from(!self.awaits_answer());
+        let at = self.messages.len().checked_sub(count);
+        let message = at.and_then(|at| Some((at, self.messages.get(at)?)));
+        let Some((at, message)) = message.filter(|(_, m)| m.role == Role::User) else {
+            return Err(Error::Nothing("no message to take back"));
+        };
+        let text = message.content.clone();
+        self.take_back(at)?;
+        Ok(text)
+    }
+
+    /// Forgets everything but an initial system message.
+    ///
+    /// # Errors
+    /// The history cannot be saved; the conversation is reset all the same.
+    pub fn reset(&mut self) -> Result<(), Error> {
+        let system = usize::from(self.system().is_some());
+        let saved = self.take_back(system);
+        if saved.is_err() {
+            self.cut(system);
+        }
+        saved.map(drop)
+    }
+
+    /// Takes in the text of a turn that a server was making when the program ended: an answer that was cut. A word about it.
+    pub fn take_up_text(&mut self, partial: Partial) -> &'static str {
+        let header = partial.header;
+        self.cut(partial.messages);
+        let thought = header.thinking.is_on();
+        let message = Message::assistant(thought.then_some(partial.think), partial.response);
+        let answer = Answer {
+            ended: Ended::Killed,
+            ..Answer::begun(header.model, header.thinking, header.sampling)
+        };
+        self.push(message, Some(answer));
+        "the program ended in the middle of the last answer; it is kept as far as it came"
     }
 
     /// Messages of assistants.
@@ -171,6 +278,16 @@ impl Transcript {
     /// It cannot be written now.
     pub fn token(&mut self, id: u32) -> Result<(), Error> {
         self.store.as_mut().map_or(Ok(()), |store| store.token(id))
+    }
+
+    /// The same of text that a server made.
+    ///
+    /// # Errors
+    /// It cannot be written now.
+    pub fn text(&mut self, channel: Channel, text: &str) -> Result<(), Error> {
+        self.store
+            .as_mut()
+            .map_or(Ok(()), |store| store.text(channel, text))
     }
 
     /// Ends the journal of a turn whose message was saved.

@@ -23,6 +23,7 @@ mod plan_report;
 mod presets;
 mod provenance;
 mod quote;
+pub mod remote;
 mod run;
 mod sampling;
 mod screen;

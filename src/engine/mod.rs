@@ -1,7 +1,10 @@
 //! The inference thread: it owns model, state and conversation, and talks over channels. No screen, no files of its own.
+//! [`remote`] speaks the same protocol for a model that runs on a server.
 
 mod offers;
 pub mod protocol;
+pub mod remote;
+mod spawn;
 pub mod telemetry;
 mod thread;
 mod watch;

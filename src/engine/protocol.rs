@@ -168,10 +168,12 @@ pub struct ModelFacts {
     pub name: String,
     /// Whether it is the demo model.
     pub demo: bool,
-    /// Layers.
+    /// Layers; 0 where they are not known.
     pub layers: usize,
-    /// Positions the context was planned for.
+    /// Positions the context was planned for; of a server's model those that it serves, 0 where it does not say.
     pub context: usize,
+    /// Where it runs, if that is a server.
+    pub server: Option<String>,
 }
 
 impl ModelFacts {
@@ -182,6 +184,7 @@ impl ModelFacts {
             demo: model.is_demo(),
             layers: model.layers(),
             context: model.request().context,
+            server: None,
         }
     }
 }

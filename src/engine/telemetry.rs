@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use super::remote::figures::{Counted, Metrics, RemoteFigures, ServerFigures};
 use super::window::Window;
 use crate::model::Network;
 pub use crate::stream::{LayerFigures, SlotState, Split, Waits};
@@ -17,6 +18,8 @@ pub enum Activity {
     Loading,
     /// Waiting for a command.
     Idle,
+    /// A server was asked, and has not said anything yet.
+    Waiting,
     /// Feeding a prompt.
     Prefill {
         /// Positions that are through.
@@ -35,7 +38,7 @@ pub enum Activity {
 impl Activity {
     /// Whether a turn runs.
     pub fn computes(self) -> bool {
-        matches!(self, Self::Prefill { .. } | Self::Decode)
+        matches!(self, Self::Waiting | Self::Prefill { .. } | Self::Decode)
     }
 }
 
@@ -141,6 +144,8 @@ pub struct Telemetry {
     pub swapped_bytes: Option<u64>,
     /// What there is room for of the experts.
     pub cache: Option<Cache>,
+    /// What is known of a model that runs on a server; none of one that runs here.
+    pub remote: Option<RemoteFigures>,
 }
 
 impl Telemetry {

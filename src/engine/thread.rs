@@ -1,16 +1,16 @@
 //! The thread itself: takes commands, runs turns, tells what happens.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, Sender};
 
+use super::Handle;
 use super::offers::Source;
 use super::protocol::{Command, Event, ModelFacts, Reread};
+use super::spawn::{Ends, spawn};
 use super::telemetry::{Activity, Cache, TelemetryCell};
 use super::watch::{self, Watch};
-use super::{EVENT_CAPACITY, Handle};
 use crate::chat::{Change, Error, Session, Store};
 use crate::text::Message;
 
@@ -21,50 +21,25 @@ use crate::text::Message;
 pub fn start(
     open: impl FnOnce() -> anyhow::Result<(ModelFacts, Session)> + Send + 'static,
 ) -> std::io::Result<Handle> {
-    let (commands, asked) = unbounded();
-    let (told, events) = bounded(EVENT_CAPACITY);
-    let telemetry = TelemetryCell::default();
-    let cell = telemetry.clone();
-    std::thread::Builder::new()
-        .name("k3-engine".into())
-        .spawn(move || {
-            let work = || -> anyhow::Result<()> {
-                let (model, session) = open()?;
-                cell.watch(session.network().meters());
-                session.network().give_way();
-                Engine {
-                    session,
-                    asked,
-                    told: told.clone(),
-                    telemetry: cell.clone(),
-                    waiting: VecDeque::new(),
-                }
-                .run(model);
-                Ok(())
-            };
-            let reason = match catch_unwind(AssertUnwindSafe(work)) {
-                Ok(Ok(())) => None,
-                Ok(Err(error)) => Some(format!("{error:#}")),
-                Err(panic) => Some(format!(
-                    "the inference thread failed: {}",
-                    panic_text(panic.as_ref())
-                )),
-            };
-            cell.set(|t| t.activity = Activity::Stopped);
-            // With no reader left there is nobody to tell.
-            let _ = told.send(Event::Stopped(reason));
-        })?;
-    Ok(Handle {
-        commands,
-        events,
-        telemetry,
+    spawn(move |ends| {
+        let Ends {
+            asked,
+            told,
+            telemetry,
+        } = ends;
+        let (model, session) = open()?;
+        telemetry.watch(session.network().meters());
+        session.network().give_way();
+        Engine {
+            session,
+            asked,
+            told,
+            telemetry,
+            waiting: VecDeque::new(),
+        }
+        .run(model);
+        Ok(())
     })
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or(panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no reason given")
 }
 
 struct Engine {

@@ -33,6 +33,8 @@ pub enum Slash {
     Tune,
     /// A part of the memory plan.
     Budget(Change),
+    /// Where the model is that is talked to.
+    Backend(Option<String>),
     /// What holds for the whole conversation; none inside removes it.
     System(Option<Option<String>>),
     /// The temperature; 0 chooses the most probable token.
@@ -297,6 +299,13 @@ pub const TABLE: &[Entry] = &[
         let slots = word?.parse().ok().filter(|slots| *slots > 0)?;
         Some(Slash::Budget(Change::Ring(slots)))
     }),
+    entry(
+        "/backend",
+        Text("NAME"),
+        Waits,
+        "where models can be talked to; goes over to one, the conversation stays",
+        |name| Some(Slash::Backend(name.map(str::to_owned))),
+    ),
     entry(
         "/system",
         Text("TEXT"),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::backends::Carried;
 use crate::engine::{Command, Offers};
 
 /// Something to do.
@@ -34,6 +35,8 @@ pub enum Effect {
     Recover(PathBuf),
     /// Find out what caches of several sizes would have retained; a message says it.
     Simulate(Arc<Offers>),
+    /// Open the model of this name, with what goes along; the engine that was there has ended. A message says how that went.
+    Open(String, Carried),
     /// Call somebody who looks away.
     Bell,
     /// Leave.

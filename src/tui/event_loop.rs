@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, TrySendError, never, select};
 
 use super::Options;
+use super::backends::Backends;
 use super::effect::{Effect, Outcome};
 use super::input::Gate;
 use super::message::Message;
@@ -43,6 +44,7 @@ pub struct Loop {
     /// For threads that have something to say later.
     messages: Sender<Message>,
     engine: Handle,
+    backends: Backends,
     telemetry: TelemetryReader,
     /// Commands that the engine had no room for yet.
     waiting: VecDeque<Command>,
@@ -62,7 +64,7 @@ impl Loop {
         state: State,
         terminal: Terminal,
         (messages, inputs): (Sender<Message>, Receiver<Message>),
-        engine: Handle,
+        (engine, backends): (Handle, Backends),
         keys: Gate,
         options: Options,
     ) -> Self {
@@ -73,6 +75,7 @@ impl Loop {
             messages,
             telemetry: engine.telemetry.reader(),
             engine,
+            backends,
             waiting: VecDeque::new(),
             keys,
             drafts: Keeper::start(),
@@ -84,19 +87,20 @@ impl Loop {
         }
     }
 
-    /// Runs until an effect ends it. Gives the terminal back in any case. The outcome, and what is to be said of the session
-    /// on the normal screen.
+    /// Runs until an effect ends it. Gives the terminal back in any case. The outcome, what is to be said of the session on the
+    /// normal screen, and where the engine tells its last word if it has not done so.
     ///
     /// # Errors
     /// The terminal fails.
-    pub fn run(mut self) -> std::io::Result<(Outcome, Option<String>)> {
+    pub fn run(mut self) -> std::io::Result<(Outcome, Option<String>, Option<Receiver<Event>>)> {
         let outcome = self.go();
         self.keep_draft();
         let summary = outward::summary(&self.state);
         // The terminal first: the drive may take its time.
         drop(self.terminal);
         self.drafts.finish();
-        Ok((outcome?, summary))
+        let stopped = matches!(self.state.phase, Phase::Stopped(_));
+        Ok((outcome?, summary, (!stopped).then_some(self.engine.events)))
     }
 
     fn go(&mut self) -> std::io::Result<Outcome> {
@@ -260,6 +264,19 @@ impl Loop {
                         let _ = told.send(Message::Retained(offers.retained()));
                     });
                 None
+            }
+            Effect::Open(name, carried) => {
+                let opened = match self.backends.open(&name, carried) {
+                    Ok(engine) => {
+                        self.telemetry = engine.telemetry.reader();
+                        self.engine = engine;
+                        self.waiting.clear();
+                        self.looked = None;
+                        Ok(())
+                    }
+                    Err(error) => Err(format!("{error:#}")),
+                };
+                Some(Message::Opened(name, opened))
             }
             Effect::Bell => {
                 if self.options.bell {

@@ -121,6 +121,10 @@ impl Instruments {
             // Nothing asked for since is nothing known.
             shown.expert_figures = (left.requested.0 > 0).then_some(left);
         }
+        if let (Some(now), Some(then)) = (&mut shown.remote, before.remote) {
+            now.all = now.all.since(&then.all);
+            now.again = now.again.saturating_sub(then.again);
+        }
         if let (Some(now), Some(then)) = (&mut shown.trunk_bytes, before.trunk_bytes) {
             now.read = now.read.saturating_sub(then.read);
             now.owed = now.owed.saturating_sub(then.owed);

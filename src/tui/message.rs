@@ -34,6 +34,8 @@ pub enum Message {
     Recovered(Unsent),
     /// Something that was to be done in the world has this to say.
     Told(String),
+    /// The model of this name is being opened, or why it cannot be.
+    Opened(String, Result<(), String>),
     /// The conversations that are kept.
     Sessions(Vec<Kept>),
     /// The conversation was copied to this file.

@@ -1,6 +1,7 @@
 //! The screen. A message comes in, [`update`] changes the [`State`] and says what is to be done, [`view`] draws it.
 //! Only [`run`] and what it calls touch the terminal, the clock and the engine's channels.
 
+mod backends;
 mod clipboard;
 pub mod commands;
 mod conversation;
@@ -49,6 +50,7 @@ use crate::chat::Shelf;
 use crate::cli::Exit;
 use crate::engine::Handle;
 
+pub use backends::{Backends, Carried, LOCAL, Listed};
 pub use effect::{Effect, Outcome};
 pub use message::Message;
 pub use panes::{TelemetryView, ThinkView};
@@ -113,6 +115,14 @@ impl Options {
 /// No terminal to draw on ([`Exit::Refused`]); a signal ([`Exit::Interrupted`]); the terminal failed; or the engine had
 /// stopped for a reason of its own.
 pub fn run(engine: Handle, options: Options) -> anyhow::Result<()> {
+    run_among(engine, Backends::only(), options)
+}
+
+/// The same, among other models that can be gone over to.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_among(engine: Handle, backends: Backends, options: Options) -> anyhow::Result<()> {
     // A thread that reads keys stays in its read until the process ends, so a channel without an end.
     let (sender, inputs) = unbounded();
     let terminal = terminal::Terminal::open()?;
@@ -129,10 +139,11 @@ pub fn run(engine: Handle, options: Options) -> anyhow::Result<()> {
     state.still = options.still;
     state.ascii = options.ascii;
     state.response.set_raw(options.raw);
-    let events = engine.events.clone();
+    state.backends = backends.listed().clone();
+    let inputs = (messages, inputs);
     let ended =
-        event_loop::Loop::new(state, terminal, (messages, inputs), engine, keys, options).run();
-    let (outcome, summary) = ended.context("the terminal failed")?;
+        event_loop::Loop::new(state, terminal, inputs, (engine, backends), keys, options).run();
+    let (outcome, summary, events) = ended.context("the terminal failed")?;
     if let Some(summary) = summary {
         // Whoever closed the terminal does not read it.
         let _ = writeln!(std::io::stdout(), "{summary}");
@@ -141,7 +152,9 @@ pub fn run(engine: Handle, options: Options) -> anyhow::Result<()> {
         Outcome::Done => Ok(()),
         Outcome::EngineFailed(reason) => anyhow::bail!("the engine stopped: {reason}"),
         Outcome::Interrupted => {
-            event_loop::wait_for_end(&events, LAST_SAVE);
+            if let Some(events) = events {
+                event_loop::wait_for_end(&events, LAST_SAVE);
+            }
             Err(Exit::Interrupted.into())
         }
     }

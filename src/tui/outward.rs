@@ -29,6 +29,7 @@ pub fn title(state: &State) -> String {
             let doing = state.doing();
             let word = doing.split(',').next().unwrap_or_default();
             match tokens {
+                0 if state.is_remote() => "waiting".to_owned(),
                 0 => "reading".to_owned(),
                 _ => format!("{word}, {}", counted(tokens, "token")),
             }

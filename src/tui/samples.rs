@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::engine::telemetry::Metrics;
 use crate::engine::{Activity, Rates, Telemetry};
 
 /// Looks that are kept: an hour of work at four a second.
@@ -75,14 +76,26 @@ pub enum Flow {
     Trunk,
     /// Experts.
     Experts,
+    /// Tokens that come from a server.
+    Tokens,
+}
+
+impl Flow {
+    /// What a rate of it counts by: GB, or single tokens.
+    fn unit(self) -> f64 {
+        match self {
+            Self::Trunk | Self::Experts => 1e9,
+            Self::Tokens => 1.0,
+        }
+    }
 }
 
 /// One look.
 #[derive(Clone, Debug, PartialEq)]
 struct Sample {
     at: Duration,
-    /// Bytes so far of each flow, while it is measured.
-    read: [Option<u64>; 2],
+    /// Bytes, or tokens, so far of each flow, while it is measured.
+    read: [Option<u64>; 3],
     told: Telemetry,
 }
 
@@ -119,12 +132,17 @@ impl Samples {
         let streams = computes && !telemetry.slots.is_empty();
         let trunk = telemetry.trunk_bytes.filter(|_| streams).map(|t| t.read);
         let experts = telemetry.expert_figures.filter(|_| computes);
+        let remote = telemetry.remote.filter(|_| computes);
         if self.looks.len() == KEPT {
             self.looks.pop_front();
         }
         self.looks.push_back(Sample {
             at,
-            read: [trunk, experts.map(|experts| experts.read.1)],
+            read: [
+                trunk,
+                experts.map(|experts| experts.read.1),
+                remote.map(|remote| remote.tokens),
+            ],
             told: Telemetry {
                 slots: Vec::new(),
                 layers: Vec::new(),
@@ -158,7 +176,7 @@ impl Samples {
         self.looks.len()
     }
 
-    /// Rates in GB/s of so many columns of equal length that end at `until`, or a little later so that a column stays what
+    /// Rates in GB/s, or tokens a second, of so many columns of equal length that end at `until`, or a little later so that a column stays what
     /// it is when time goes on. None where it was not watched, or nothing was there to be read.
     pub fn rates(
         &self,
@@ -184,7 +202,7 @@ impl Samples {
             if a.at >= until || b.at - a.at > UNWATCHED || to <= from {
                 continue;
             }
-            let rate = after.saturating_sub(before) as f64 / 1e9 / (to - from);
+            let rate = after.saturating_sub(before) as f64 / flow.unit() / (to - from);
             let column = |at: f64| ((at - start) / width).max(0.0) as usize;
             let last = column(to);
             let among = sums.iter_mut().enumerate().skip(column(from));
@@ -241,6 +259,7 @@ fn fields(look: &Sample) -> Vec<(&'static str, Value)> {
     let activity = match told.activity {
         Activity::Loading => "loading",
         Activity::Idle => "idle",
+        Activity::Waiting => "waiting",
         Activity::Prefill { .. } => "reading",
         Activity::Decode => "making",
         Activity::Paused => "halted",
@@ -248,6 +267,11 @@ fn fields(look: &Sample) -> Vec<(&'static str, Value)> {
     };
     let seconds = |time: Option<Duration>| json!(time.map(|time| time.as_secs_f64()));
     let (experts, waits) = (told.expert_figures, told.waits);
+    let remote = told.remote;
+    let server = match remote.map(|remote| remote.metrics) {
+        Some(Metrics::Known(server)) => Some(server),
+        _ => None,
+    };
     vec![
         ("seconds", json!(look.at.as_secs_f64())),
         ("activity", json!(activity)),
@@ -267,6 +291,14 @@ fn fields(look: &Sample) -> Vec<(&'static str, Value)> {
         ("resident_bytes", json!(told.rss_bytes)),
         ("free_bytes", json!(told.free_bytes)),
         ("swapped_bytes", json!(told.swapped_bytes)),
+        (
+            "first_token_seconds",
+            seconds(remote.and_then(|r| r.first_token)),
+        ),
+        ("tokens_per_second", json!(remote.and_then(|r| r.pace))),
+        ("server_running", json!(server.and_then(|s| s.running))),
+        ("server_waiting", json!(server.and_then(|s| s.waiting))),
+        ("server_cache", json!(server.and_then(|s| s.cache))),
     ]
 }
 

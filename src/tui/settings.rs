@@ -1,5 +1,6 @@
 //! The settings file of `k3-tui`. What a person sets once; flags win over it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -7,6 +8,7 @@ use serde::Deserialize;
 use super::{TelemetryView, Theme, ThinkView, editor};
 use crate::checkpoint::atomic;
 use crate::cli::Exit;
+use crate::cli::remote::ServerSettings;
 use crate::stream::Preset;
 use crate::text::Effort;
 
@@ -46,6 +48,10 @@ pub struct Settings {
     pub keep: bool,
     /// Whether to talk line by line.
     pub plain: bool,
+    /// The model to begin with: `local`, or the name of a server.
+    pub backend: Option<String>,
+    /// Servers by name.
+    pub servers: BTreeMap<String, ServerSettings>,
 }
 
 impl Default for Settings {
@@ -64,6 +70,8 @@ impl Default for Settings {
             titles: true,
             keep: true,
             plain: false,
+            backend: None,
+            servers: BTreeMap::new(),
         }
     }
 }
@@ -156,7 +164,7 @@ mod tests {
     /// Every line that is off, switched on.
     fn switched_on() -> String {
         let lines = EMPTY.lines().map(|line| match line.strip_prefix("# ") {
-            Some(setting) if setting.contains(" = ") => setting,
+            Some(setting) if setting.contains(" = ") || setting.starts_with('[') => setting,
             _ => "",
         });
         lines.collect::<Vec<_>>().join("\n")
@@ -171,9 +179,13 @@ mod tests {
             preset: None,
             effort: None,
             theme: None,
+            backend: None,
+            servers: BTreeMap::new(),
             ..on.clone()
         };
         assert_eq!(shown, Settings::default());
+        assert_eq!(on.backend.as_deref(), Some("local"));
+        assert!(on.servers["cluster"].ca_file.is_some());
         assert_eq!(on.preset, Some(Preset::Auto));
         assert_eq!(on.effort, Some(Some(Effort::Max)));
         assert_eq!(on.theme, Some(Theme::Auto));
@@ -186,6 +198,11 @@ mod tests {
             ("\ntheme = \"blue\"", "line 2"),
             ("effort = \"medium\"", "expected low, high or max"),
             ("raw = 1", "invalid type"),
+            ("[servers.a]\nmodel = \"x\"", "missing field `url`"),
+            (
+                "[servers.a]\nurl = \"x\"\nkey = \"k\"",
+                "unknown field `key`",
+            ),
             ("raw", "line 1"),
         ] {
             let why = Settings::parse(text).unwrap_err();

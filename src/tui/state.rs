@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::backends::Listed;
 use super::conversation::Conversation;
 use super::draft::Draft;
 use super::glyph;
@@ -105,6 +106,10 @@ pub struct State {
     pub recall: Recall,
     /// How much of each pane is shown.
     pub panes: Panes,
+    /// Where models can be talked to.
+    pub backends: Listed,
+    /// Where is gone over to, when the engine that is there has ended.
+    pub switching: Option<String>,
     /// What is looked for.
     pub search: Option<Search>,
     /// The conversation, for copying and exporting.
@@ -158,6 +163,8 @@ impl State {
             queue: VecDeque::new(),
             recall: Recall::default(),
             panes: Panes::default(),
+            backends: Listed::default(),
+            switching: None,
             search: None,
             conversation: Conversation::default(),
             history: None,
@@ -172,6 +179,12 @@ impl State {
         };
         state.settle();
         state
+    }
+
+    /// Whether the model runs on a server.
+    pub fn is_remote(&self) -> bool {
+        let model = self.model.as_ref();
+        model.is_some_and(|model| model.server.is_some())
     }
 
     /// The running turn.
@@ -240,6 +253,7 @@ impl State {
                     (turn, _) if turn.paused => "halted".to_owned(),
                     (turn, _) if turn.answering.is_some() => "answering".to_owned(),
                     (turn, _) if turn.think > 0 => "thinking".to_owned(),
+                    (_, Activity::Waiting) => "waiting for the server".to_owned(),
                     (_, Activity::Prefill { done, of }) => {
                         format!("reading the prompt {} of {}", count(done), count(of))
                     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::super::backends::Carried;
 use super::super::commands::{Busy, Copied, Look, Slash};
 use super::super::effect::Effect;
 use super::super::log::Log;
@@ -61,6 +62,11 @@ pub fn run(state: &mut State, slash: Slash, busy: Busy) -> Vec<Effect> {
         Slash::Preset(Some(preset)) => return take_preset(state, preset),
         Slash::Tune => return ask(state, Command::Offers),
         Slash::Budget(change) => return take_plan(state, Command::Budget(change)),
+        Slash::Backend(None) => {
+            let sentence = state.backends.sentence();
+            say(state, &sentence);
+        }
+        Slash::Backend(Some(name)) => return go_over(state, name),
         Slash::System(None) => {
             let hint = match state.conversation.system() {
                 Some(text) => format!("The system message is: {text}"),
@@ -361,6 +367,48 @@ pub fn load(state: &mut State, path: PathBuf) -> Vec<Effect> {
     ask(state, Command::Load(path))
 }
 
+/// Goes over to another model. The conversation goes along through its file.
+fn go_over(state: &mut State, name: String) -> Vec<Effect> {
+    let stopped = matches!(state.phase, Phase::Stopped(_));
+    if !stopped && !able(state) {
+        return Vec::new();
+    }
+    if !state.backends.has(&name) {
+        let hint = format!("There is no model {name}. {}", state.backends.sentence());
+        say(state, &hint);
+        return Vec::new();
+    }
+    if name == state.backends.current && !stopped {
+        say(state, "That is the model in use.");
+        return Vec::new();
+    }
+    if state.history.is_none() && !state.conversation.messages().is_empty() {
+        say(
+            state,
+            "This conversation is not kept in a file, so it cannot go along: /save FILE, then /reset and /backend.",
+        );
+        return Vec::new();
+    }
+    let hint = format!("Going over to {name}.");
+    say(state, &hint);
+    if stopped {
+        return vec![open(state, name)];
+    }
+    state.switching = Some(name);
+    state.phase = Phase::Loading;
+    vec![Effect::Send(Command::Quit)]
+}
+
+/// Opens a model; the engine that was there has ended.
+pub fn open(state: &State, name: String) -> Effect {
+    let carried = Carried {
+        history: state.history.clone(),
+        thinking: state.thinking,
+        sampling: state.sampling,
+    };
+    Effect::Open(name, carried)
+}
+
 /// The effort after the one in force, or after the one asked for last: off, low, high, max.
 pub fn cycle(state: &mut State) -> Vec<Effect> {
     let next = match state.asked.or(state.thinking).flatten() {
@@ -412,7 +460,7 @@ fn ask(state: &mut State, command: Command) -> Vec<Effect> {
 fn able(state: &mut State) -> bool {
     let obstacle = match state.phase {
         Phase::Loading => "The model is still loading; try again when it is there.",
-        Phase::Stopped(_) => "The engine has stopped. /quit leaves.",
+        Phase::Stopped(_) => "The engine has stopped. /backend starts one again, /quit leaves.",
         _ if state.closing => "The program is closing.",
         _ => return true,
     };

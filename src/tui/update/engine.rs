@@ -3,6 +3,7 @@
 use super::super::draft::Draft;
 use super::super::effect::{Effect, Outcome};
 use super::super::figures::{counted, seconds};
+use super::super::instruments::Instruments;
 use super::super::log::Kind;
 use super::super::overlay::Overlay;
 use super::super::recall::Recall;
@@ -12,7 +13,7 @@ use super::super::turn::Turn;
 use super::send;
 use std::sync::Arc;
 
-use crate::engine::{Activity, Ended, Event, Reread, TurnFacts};
+use crate::engine::{Activity, Ended, Event, Reread, Telemetry, TurnFacts};
 use crate::text::{Channel, Message as Said};
 
 /// An event.
@@ -29,6 +30,8 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             state.telemetry.positions.1 = model.context;
             state.thinking = Some(effort);
             state.sampling = Some(sampling);
+            // Gone over from another model with the same conversation, nothing of it is to be found again.
+            let known = state.history.is_some() && state.history == history;
             state.history = history;
             if model.demo {
                 state.response.push(Kind::Notice, DEMO);
@@ -39,7 +42,8 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
             state.show_history(messages);
             say_open(state, open);
             // Before anything is sent, so that what was written then is not behind what is written now.
-            let recover = state.history.clone().map(Effect::Recover);
+            let recover = state.history.clone().filter(|_| !known);
+            let recover = recover.map(Effect::Recover);
             return recover.into_iter().chain(send::next(state)).collect();
         }
         Event::Loaded {
@@ -157,6 +161,13 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
         }
         Event::Note(note) => state.response.push(Kind::Notice, note),
         Event::Warning(warning) => state.response.push(Kind::Alarm, warning),
+        Event::Stopped(_) if !state.closing && state.switching.is_some() => {
+            let name = state.switching.take();
+            return name
+                .map(|name| super::command::open(state, name))
+                .into_iter()
+                .collect();
+        }
         Event::Stopped(None) if state.closing => return vec![Effect::Exit(Outcome::Done)],
         Event::Stopped(reason) => {
             let reason = reason.unwrap_or_else(|| "it gave no reason".to_owned());
@@ -169,6 +180,32 @@ pub fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
 /// What the demo model is, before anybody takes it for something else.
 const DEMO: &str = "This is the demo model: the shape of Kimi K3, but tiny. It knows this program's manual and small sums, and \
      little else. For real answers, start k3-tui with the folder of a real checkpoint.";
+
+/// Another model is being opened, or cannot be.
+pub fn opened(state: &mut State, name: String, opened: Result<(), String>) {
+    match opened {
+        Ok(()) => {
+            state.backends.current = name;
+            state.response.clear();
+            state.think.clear();
+            state.model = None;
+            (state.asked, state.answers_due) = (None, 0);
+            state.phase = Phase::Loading;
+            state.telemetry = Telemetry::default();
+            let span = state.instruments.span;
+            state.instruments = Instruments::default();
+            state.instruments.span = span;
+            state.measured = vec![Measured::new("the plan of the start")];
+        }
+        Err(why) => {
+            state.response.push(
+                Kind::Alarm,
+                format!("{name} cannot be used: {why}. /backend goes over to another one."),
+            );
+            state.phase = Phase::Stopped(why);
+        }
+    }
+}
 
 /// The engine's thread ended without a last word: it panicked.
 pub fn gone(state: &mut State) -> Vec<Effect> {
@@ -244,10 +281,10 @@ fn ended(state: &mut State, facts: TurnFacts) -> Vec<Effect> {
         seconds(facts.seconds_prefill),
         seconds(facts.seconds_prefill + facts.seconds_decode),
     );
-    let (kind, how) = ending(&facts.ended);
+    let (kind, how) = ending(&facts.ended, state.is_remote());
     let text = match &facts.ended {
         Ended::Finished => figures,
-        ended if ended.is_open() => format!("{how} {figures}. {GO_ON}"),
+        ended if ended.is_open() => format!("{how} {figures}. {}", go_on(state)),
         _ => format!("{how} {figures}."),
     };
     state.response.push(kind, text);
@@ -275,11 +312,9 @@ fn ended(state: &mut State, facts: TurnFacts) -> Vec<Effect> {
 /// Says of the last answer that it can be gone on with.
 fn say_open(state: &mut State, open: Option<Ended>) {
     if let Some(ended) = open {
-        let how = ending(&ended).1;
-        state.response.push(
-            Kind::Alarm,
-            format!("The last answer is not finished: {how} {GO_ON}"),
-        );
+        let how = ending(&ended, state.is_remote()).1;
+        let text = format!("The last answer is not finished: {how} {}", go_on(state));
+        state.response.push(Kind::Alarm, text);
     }
 }
 
@@ -287,10 +322,15 @@ fn say_open(state: &mut State, open: Option<Ended>) {
 const LONG: f64 = 10.0;
 
 /// What can be done about an answer that is not finished.
-const GO_ON: &str = "/continue goes on, /regen answers anew, /undo takes the message back.";
+fn go_on(state: &State) -> &'static str {
+    match state.is_remote() {
+        true => "/regen answers anew, /undo takes the message back.",
+        false => "/continue goes on, /regen answers anew, /undo takes the message back.",
+    }
+}
 
 /// How an answer ended, in a sentence, and how loud that is to be said.
-fn ending(ended: &Ended) -> (Kind, String) {
+fn ending(ended: &Ended, remote: bool) -> (Kind, String) {
     let (kind, how) = match ended {
         Ended::Finished => (Kind::Notice, "finished.".to_owned()),
         Ended::Cancelled => (Kind::Notice, "stopped by you, kept so far.".to_owned()),
@@ -299,6 +339,10 @@ fn ending(ended: &Ended) -> (Kind, String) {
             "it has as many tokens as --gen allows.".to_owned(),
         ),
         Ended::StopId(id) => (Kind::Notice, format!("stopped at id {id}.")),
+        Ended::Length if remote => (
+            Kind::Alarm,
+            "cut: the context that the server gives, or its limit of tokens, is full.".to_owned(),
+        ),
         Ended::Length => (
             Kind::Alarm,
             "cut: the context is full. /reset starts anew; --context plans for more.".to_owned(),
@@ -365,7 +409,13 @@ fn stopped(state: &mut State, reason: String) -> Vec<Effect> {
     }
     state.response.push(
         Kind::Alarm,
-        format!("The engine has stopped: {reason}. The conversation stays readable; /quit leaves."),
+        format!(
+            "The engine has stopped: {reason}. The conversation stays readable; {}/quit leaves.",
+            match state.backends.names.len() {
+                0 | 1 => "",
+                _ => "/backend NAME starts one again, ",
+            }
+        ),
     );
     state.telemetry.activity = Activity::Stopped;
     state.phase = Phase::Stopped(reason);

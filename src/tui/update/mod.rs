@@ -67,6 +67,10 @@ pub fn update(state: &mut State, message: Message) -> Vec<Effect> {
             state.hint = Some(hint);
             Vec::new()
         }
+        Message::Opened(name, opened) => {
+            engine::opened(state, name, opened);
+            Vec::new()
+        }
         Message::Sessions(kept) => {
             match kept.is_empty() {
                 true => state.hint = Some("No conversation is kept yet.".to_owned()),

@@ -11,7 +11,9 @@ use crate::engine::Command;
 pub fn text(state: &mut State, text: String) -> Vec<Effect> {
     let obstacle = match &state.phase {
         _ if state.closing => Some("The program is closing."),
-        Phase::Stopped(_) => Some("The engine has stopped, so nothing can be sent. /quit leaves."),
+        Phase::Stopped(_) => Some(
+            "The engine has stopped, so nothing can be sent. /backend starts one again, /quit leaves.",
+        ),
         _ => None,
     };
     if let Some(obstacle) = obstacle {

@@ -25,6 +25,7 @@ fn ready_event(messages: Vec<Said>) -> Event {
             demo: false,
             layers: 93,
             context: 8192,
+            server: None,
         },
         messages,
         effort: Some(Effort::Max),

@@ -11,10 +11,13 @@ pub fn lines(state: &State) -> Vec<(String, Role)> {
     let telemetry = &state.telemetry;
     let known = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
     let model = state.model.as_ref();
-    let rows = [
+    let mut rows = vec![
         (
             "model",
-            known(model.map(|model| format!("{}, {}", model.name, counted(model.layers, "layer")))),
+            known(model.map(|model| match &model.server {
+                Some(server) => format!("{} on {server}", model.name),
+                None => format!("{}, {}", model.name, counted(model.layers, "layer")),
+            })),
         ),
         ("tokens are chosen by", known(state.sampling.map(sampling))),
         (
@@ -39,14 +42,23 @@ pub fn lines(state: &State) -> Vec<(String, Role)> {
             "a token of the last answer",
             known(totals.seconds_a_token().map(seconds)),
         ),
-        ("experts retained", share(telemetry.retained())),
-        (
-            "experts that could not be read",
-            count(usize::try_from(telemetry.drops).unwrap_or(usize::MAX)),
-        ),
+    ];
+    let number = |n: u64| count(usize::try_from(n).unwrap_or(usize::MAX));
+    match telemetry.remote {
+        Some(remote) => rows.extend([
+            ("tokens read, as the server says", number(remote.all.prompt)),
+            ("tokens made, as the server says", number(remote.all.made)),
+            ("asked again", number(remote.again)),
+        ]),
+        None => rows.extend([
+            ("experts retained", share(telemetry.retained())),
+            ("experts that could not be read", number(telemetry.drops)),
+        ]),
+    }
+    rows.extend([
         ("memory now, GB", gigabytes(telemetry.rss_bytes)),
         ("memory at most, GB", gigabytes(telemetry.peak_rss_bytes)),
-    ];
+    ]);
     rows.into_iter()
         .map(|(name, value)| (format!(" {name:31} {value}"), Role::Plain))
         .collect()

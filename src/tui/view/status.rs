@@ -41,6 +41,7 @@ fn parts(state: &State) -> Vec<(String, Role)> {
     };
     let (used, planned) = state.telemetry.positions;
     let positions = match planned {
+        0 if used > 0 => format!("{} positions", count(used)),
         0 => format!("{UNKNOWN} positions"),
         planned => format!("{} of {} positions", count(used), count(planned)),
     };
@@ -56,8 +57,11 @@ fn parts(state: &State) -> Vec<(String, Role)> {
 
 /// The model's name, in which the demo model never goes as another one.
 fn name(model: &ModelFacts) -> String {
-    match model.demo && !model.name.to_lowercase().contains("demo") {
-        true => format!("demo: {}", model.name),
-        false => model.name.clone(),
+    match (&model.server, model.demo) {
+        (Some(server), _) => format!("{} on {server}", model.name),
+        (None, true) if !model.name.to_lowercase().contains("demo") => {
+            format!("demo: {}", model.name)
+        }
+        (None, _) => model.name.clone(),
     }
 }

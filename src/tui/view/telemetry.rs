@@ -1,7 +1,9 @@
 //! What the engine is doing, in figures. Four of them are always named: trunk GB/s, ring slots in flight, experts retained,
-//! expert drops. What is not known is a dash. Here the short forms; the long one stands in [`side`].
+//! expert drops. What is not known is a dash. Here the short forms; the long one stands in [`side`]. A model on a server has
+//! others: [`remote`].
 
 mod chart;
+mod remote;
 mod row;
 mod side;
 mod strip;
@@ -62,11 +64,14 @@ fn of(pair: Option<(usize, usize)>) -> String {
 /// Draws the telemetry in the form that fits.
 pub fn view(state: &State, frame: &mut Frame, areas: &Areas) {
     let shown = state.instruments.shown(&state.telemetry);
+    if let Some(figures) = &shown.remote {
+        return remote::view(state, frame, areas, &shown, figures);
+    }
     let figures = Figures::of(state, &shown);
     let area = areas.telemetry;
     match (areas.side, area.height) {
         (true, _) => side::view(state, frame, area, &shown, &figures),
-        (_, 2..) => two_rows(state, frame, area, &figures),
+        (_, 2..) => two_rows(state, frame, area, cells(state, &figures)),
         _ => one_row(state, frame, area, &figures),
     }
 }
@@ -87,16 +92,14 @@ fn swap(state: &State) -> Role {
     }
 }
 
-/// Three columns in each of two rows.
-fn two_rows(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
-    // Where the columns start, in eightieths: the second has the longest text.
-    const STARTS: [u16; 4] = [0, 26, 56, 80];
+/// What stands in the two rows.
+fn cells(state: &State, figures: &Figures) -> [[(String, Role); 3]; 2] {
     let plain = Role::Plain;
     let window = match figures.trunk.as_str() {
         UNKNOWN => "",
         _ => ", 1 s",
     };
-    let rows = [
+    [
         [
             (format!("trunk GB/s {}{window}", figures.trunk), plain),
             (format!("ring slots in flight {}", figures.ring), plain),
@@ -107,7 +110,13 @@ fn two_rows(state: &State, frame: &mut Frame, area: Rect, figures: &Figures) {
             (format!("expert drops {}", figures.drops), drops(state)),
             (format!("memory GB {}", figures.memory), swap(state)),
         ],
-    ];
+    ]
+}
+
+/// Three columns in each of two rows.
+fn two_rows(state: &State, frame: &mut Frame, area: Rect, rows: [[(String, Role); 3]; 2]) {
+    // Where the columns start, in eightieths: the second has the longest text.
+    const STARTS: [u16; 4] = [0, 26, 56, 80];
     for (row, cells) in area.rows().zip(rows) {
         for (column, (text, role)) in STARTS.windows(2).zip(cells) {
             let [left, right] = [column[0], column[1]].map(|start| row.width * start / 80);
