@@ -136,7 +136,7 @@ mod tests {
         two_drives: false,
         memory: 20e9,
         bf16: 18e9,
-        mxfp4: 10e9,
+        mxfp4: 15e9,
     };
 
     /// 111.2 GB and 25.83 GB of experts at 3 GB/s.
