@@ -8,7 +8,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 
 use k3::chat::Shelf;
 use k3::cli::model::ChatArgs;
-use k3::cli::{Exit, LineArgs, chat_line_by_line};
+use k3::cli::{Exit, LineArgs, chat_line_by_line, refused, say};
 use k3::tui::Settings;
 use k3::{engine, tui};
 
@@ -32,16 +32,12 @@ fn main() -> ExitCode {
         .and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
     let (arguments, matches) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => {
-            // Help and version are no errors.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { Exit::REFUSED } else { 0 });
-        }
+        Err(error) => return ExitCode::from(refused(&error)),
     };
     match chat(arguments, &matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("k3-tui: {error:#}");
+            say(format_args!("k3-tui: {error:#}"));
             ExitCode::from(Exit::code(&error))
         }
     }
@@ -112,10 +108,10 @@ fn shelf(data: Option<&Path>) -> Option<Shelf> {
     let folder = data?.join("conversations");
     Shelf::open(&folder)
         .inspect_err(|error| {
-            eprintln!(
+            say(format_args!(
                 "k3-tui: conversations are not kept: {}: {error}",
                 folder.display()
-            );
+            ));
         })
         .ok()
 }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::Sampling;
 use super::facts::{seal_of_all, thinking};
-use crate::checkpoint::atomic::{Access, replace, resolve};
+use crate::checkpoint::atomic::AtomicFile;
 use crate::text::{Message, Thinking};
 
 /// What a journal appends to the name of the history.
@@ -104,9 +104,10 @@ impl Journal {
         for id in ids {
             text.extend_from_slice(sum.line(*id).as_bytes());
         }
-        replace(path, Access::Private, &text)?;
+        let mut file = AtomicFile::begin_own(path)?;
+        file.write_all(&text)?;
         Ok(Self {
-            file: File::options().write(true).open(resolve(path)?)?,
+            file: file.commit_open()?,
             len: text.len() as u64,
             sum,
             ids: ids.to_vec(),

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, seal};
-use crate::checkpoint::atomic::{Access, replace};
+use crate::checkpoint::atomic::replace_own;
 use crate::text::Message;
 
 /// What a sidecar appends to the name of the history.
@@ -114,5 +114,5 @@ pub(super) fn write(path: &Path, messages: &[Message], facts: &[Option<Facts>]) 
         serde_json::to_writer(&mut text, &entry)?;
         text.push(b'\n');
     }
-    replace(path, Access::Private, &text)
+    replace_own(path, &text)
 }

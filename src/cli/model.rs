@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::budget::{BudgetArgs, CONTEXT};
-use super::{Exit, SamplingArgs, open};
+use super::{Exit, SamplingArgs, open, say};
 use crate::chat::{Limits, Opened, Opening, Sampling, Session, StateStore, Store, Words};
 use crate::checkpoint::{Checkpoint, demo};
 use crate::engine::ModelFacts;
@@ -196,7 +196,7 @@ impl ChatArgs {
             // Asked for by name it must work; else it is a help that cannot be had.
             Err(error) if self.state_dir.is_some() => Err(Exit::Refused(error.to_string()).into()),
             Err(error) => {
-                eprintln!("k3: states are not saved: {error}");
+                say!("k3: states are not saved: {error}");
                 Ok(None)
             }
         }
@@ -254,7 +254,7 @@ pub(super) fn words(folder: &Path, vocab: usize) -> anyhow::Result<Words> {
 pub(super) fn planned(blueprint: &Blueprint, request: &Request) -> anyhow::Result<Plan> {
     let plan = plan(&blueprint.shape(), request, &Machine::detect()?)?;
     for notice in &plan.notices {
-        eprintln!("k3: {notice}");
+        say!("k3: {notice}");
     }
     Ok(plan)
 }

@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::run::interrupt;
 use super::synth::size;
-use super::{Exit, open};
+use super::{Exit, open, say};
 use crate::model::Blueprint;
 use crate::stream::pack::{self, Checked, Packed};
 
@@ -59,9 +59,9 @@ pub fn run(arguments: &PackArgs) -> anyhow::Result<()> {
         }
     };
     report.end();
-    eprintln!("k3: {}: {said}", out.display());
+    say!("k3: {}: {said}", out.display());
     if !arguments.check {
-        eprintln!("k3: use it with --trunk {}", out.display());
+        say!("k3: use it with --trunk {}", out.display());
     }
     Ok(())
 }

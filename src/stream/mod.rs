@@ -34,6 +34,7 @@ pub mod simulate;
 mod span;
 mod store;
 mod streamed;
+mod sync;
 pub mod trace;
 mod trunk;
 mod walk;

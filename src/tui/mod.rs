@@ -19,6 +19,8 @@ mod layout;
 mod log;
 mod markdown;
 mod message;
+#[cfg(test)]
+mod mutations;
 mod outward;
 mod overlay;
 mod panes;
@@ -48,6 +50,7 @@ use crossbeam_channel::unbounded;
 use crate::chat::Shelf;
 use crate::cli::Exit;
 use crate::engine::Handle;
+use crate::text::visible;
 
 pub use effect::{Effect, Outcome};
 pub use message::Message;
@@ -135,7 +138,7 @@ pub fn run(engine: Handle, options: Options) -> anyhow::Result<()> {
     let (outcome, summary) = ended.context("the terminal failed")?;
     if let Some(summary) = summary {
         // Whoever closed the terminal does not read it.
-        let _ = writeln!(std::io::stdout(), "{summary}");
+        let _ = writeln!(std::io::stdout(), "{}", visible(&summary));
     }
     match outcome {
         Outcome::Done => Ok(()),

@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 
 use super::head::Head;
 use super::{ModelKey, PORTION, StateFileError};
-use crate::checkpoint::atomic::folder;
+use crate::checkpoint::atomic::{folder, sync_folder};
 use crate::model::State;
 
 /// How files begin that are still being written.
@@ -77,18 +77,6 @@ fn temporary(path: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(UNFINISHED)
         .tempfile_in(folder(path))
-}
-
-/// A rename is on disk only once the folder is.
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// Elsewhere a folder cannot be opened as a file.
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 /// Writes the whole file and gives its length.
