@@ -34,7 +34,16 @@ fn item(line: &str) -> Option<String> {
         return Some(rest.trim_end_matches(['{', '}', ' ']).to_owned());
     }
     let (before, rest) = line.split_once("fn ")?;
-    let words = ["pub", "pub(super)", "pub(crate)", "const", "unsafe", "$vis", "extern", "\"C\""];
+    let words = [
+        "pub",
+        "pub(super)",
+        "pub(crate)",
+        "const",
+        "unsafe",
+        "$vis",
+        "extern",
+        "\"C\"",
+    ];
     let begins = before.split_whitespace().all(|word| words.contains(&word));
     let name: String = rest
         .chars()
@@ -46,7 +55,13 @@ fn item(line: &str) -> Option<String> {
 /// Whether `unsafe` is used on this line, not only written about or allowed.
 fn is_used(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
-    let used = ["unsafe {", "unsafe impl", "unsafe fn", "unsafe extern", "unsafe("];
+    let used = [
+        "unsafe {",
+        "unsafe impl",
+        "unsafe fn",
+        "unsafe extern",
+        "unsafe(",
+    ];
     used.iter().any(|word| code.contains(word))
 }
 
@@ -54,7 +69,12 @@ fn is_used(line: &str) -> bool {
 fn used() -> BTreeMap<(String, String), usize> {
     let mut used = BTreeMap::new();
     for path in sources(&root().join("src")) {
-        let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+        let name = path
+            .strip_prefix(root())
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
         let text = fs::read_to_string(&path).unwrap();
         let mut inside = String::new();
         for line in text.lines() {
@@ -81,13 +101,22 @@ fn the_list_of_unsafe_is_complete_and_every_test_of_it_is_there() {
         };
         assert!(why.trim().len() > 20, "{row}: why?");
         let count: usize = count.trim().parse().unwrap();
-        assert!(listed.insert((code(file), code(item)), count).is_none(), "{row}: twice");
-        let (path, name) = code(tests).rsplit_once("::").map(|(p, n)| (p.to_owned(), n.to_owned())).unwrap();
+        assert!(
+            listed.insert((code(file), code(item)), count).is_none(),
+            "{row}: twice"
+        );
+        let (path, name) = code(tests)
+            .rsplit_once("::")
+            .map(|(p, n)| (p.to_owned(), n.to_owned()))
+            .unwrap();
         let text = fs::read_to_string(root().join(&path)).unwrap_or_default();
         assert!(text.contains(&format!("fn {name}(")), "{row}: no such test");
     }
     let used = used();
-    assert!(used.values().sum::<usize>() > 20, "nothing is found: {used:?}");
+    assert!(
+        used.values().sum::<usize>() > 20,
+        "nothing is found: {used:?}"
+    );
     assert_eq!(listed, used, "docs/unsafe.md and src differ");
 }
 
@@ -95,7 +124,13 @@ fn the_list_of_unsafe_is_complete_and_every_test_of_it_is_there() {
 #[test]
 fn unsafe_stays_where_it_belongs() {
     for (file, item) in used().into_keys() {
-        let allowed = ["src/kernels/", "src/stream/", "src/checkpoint/", "src/c/", "src/ffi"];
+        let allowed = [
+            "src/kernels/",
+            "src/stream/",
+            "src/checkpoint/",
+            "src/c/",
+            "src/ffi",
+        ];
         let belongs = allowed.iter().any(|folder| file.starts_with(folder));
         assert!(belongs, "{file}: {item}");
     }

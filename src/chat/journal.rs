@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::Sampling;
 use super::facts::{seal_of_all, thinking};
 use crate::checkpoint::atomic::AtomicFile;
-use crate::text::{Message, Thinking};
+use crate::text::{Message, Thinking, one_line};
 
 /// What a journal appends to the name of the history.
 pub(super) const SUFFIX: &str = ".journal";
@@ -198,7 +198,7 @@ fn head(line: &[u8]) -> Result<(Head, Sum), String> {
     if stated != format!(" {sum}").as_bytes() {
         return Err("its checksum is another".into());
     }
-    let head: Head = serde_json::from_slice(json).map_err(|e| e.to_string())?;
+    let head: Head = serde_json::from_slice(json).map_err(|e| one_line(&e.to_string()))?;
     match head.k3_journal {
         VERSION => Ok((head, sum)),
         other => Err(format!("version {other} is not known here")),

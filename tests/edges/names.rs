@@ -132,7 +132,8 @@ fn the_screen_shows_hostile_conversations_and_obeys_none() {
     let home = home.path();
     let history = home.join(format!("{HOSTILE}.jsonl"));
     let line = |role: &str| {
-        let text = format!("{HOSTILE}here\n\n# {HOSTILE}\n\n- `{HOSTILE}`\n");
+        // Markdown may write a character as its number, too.
+        let text = format!("{HOSTILE}here &#27;]0;owned&#7;\n\n# {HOSTILE}\n\n- `{HOSTILE}`\n");
         serde_json::json!({"role": role, "content": text, "reasoning_content": text}).to_string()
     };
     fs::write(

@@ -47,7 +47,7 @@ fn changed_vocabularies_end_in_an_answer() {
         file: Some("tok".to_owned()),
         good,
         words: &["IQ== 0\n", "AAAA 300\n", "= ", " 4294967295\n", "\r\n"],
-        memory: (256, 1 << 20),
+        memory: (256, 2 << 20),
         read: Box::new(move |bytes| {
             fs::write(&path, bytes).unwrap();
             load(dir.path())
@@ -72,7 +72,7 @@ fn changed_special_tokens_end_in_an_answer() {
             "\"content\": \"\"",
             "\\u001b[2J",
         ],
-        memory: (256, 1 << 20),
+        memory: (256, 2 << 20),
         read: Box::new(move |bytes| {
             fs::write(&path, bytes).unwrap();
             load(dir.path())
