@@ -3,61 +3,21 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/allocations.rs"]
+mod allocations;
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
+use allocations::{Counting, peak};
 use k3::checkpoint::{Checkpoint, Config, header, names};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, RngAlgorithm, TestRng, TestRunner};
 
-/// The system's allocator, with a count for each thread, since tests run beside each other.
-struct Counting;
-
-thread_local! {
-    static LIVE: Cell<isize> = const { Cell::new(0) };
-    static PEAK: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(bytes: isize) {
-    // A thread that is ending has no counters any more, and needs none.
-    let _ = LIVE.try_with(|live| {
-        live.set(live.get() + bytes);
-        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(live.get())));
-    });
-}
-
-// SAFETY: every request is passed to the system's allocator unchanged; counting neither allocates nor panics.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's duties are the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the caller's duties are the same.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    // Growing counts as the default does it: old and new at once, which is the most it can take.
-}
-
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// The most that was allocated at once while `work` ran, beyond what was allocated before.
-fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
-    let before = LIVE.get();
-    PEAK.set(before);
-    let result = work();
-    (result, (PEAK.get() - before) as usize)
-}
 
 /// Bytes that opening may take at once. The largest part is the table of names, which grows by doubling; the constant
 /// is the folder's listing, paths, a message, and the experts' table of the small model.

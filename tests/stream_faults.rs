@@ -7,12 +7,13 @@ mod support;
 
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use k3::checkpoint::layout::{self, Kind};
 use k3::checkpoint::{ExpertAt, names};
 use k3::model::{Error, Network, State, Want};
 use k3::stream::faulty::{Fault, Faulty, Gate, When};
-use k3::stream::{DirectFile, Error as StreamError, Files, TrunkPlan};
+use k3::stream::{DirectFile, Error as StreamError, Files, ReadAt, TrunkPlan};
 use support::streams::{Generated, Streaming, first_shard, generate};
 
 const TOKENS: usize = 4;
@@ -385,6 +386,77 @@ fn files_deleted_while_open_change_nothing() {
         std::fs::remove_file(model.checkpoint.shard_path(shard)).unwrap();
     }
     is_right(&mut network, &model, &want);
+}
+
+/// A file whose reads panic in threads of this name, while it is armed.
+struct Panicking {
+    inner: DirectFile,
+    thread: Option<&'static str>,
+    armed: Arc<AtomicBool>,
+}
+
+impl ReadAt for Panicking {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+        let thread = std::thread::current();
+        let here = match (thread.name(), self.thread) {
+            (Some(name), Some(begins)) => name.starts_with(begins),
+            (None, None) => true,
+            _ => false,
+        };
+        assert!(!(here && self.armed.load(SeqCst)), "planted in a reader");
+        self.inner.read_at(offset, buf)
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn direct(&self) -> bool {
+        self.inner.direct()
+    }
+
+    fn path(&self) -> &std::path::Path {
+        self.inner.path()
+    }
+}
+
+/// Readers of the ring, of experts and of pinned segments, which have no name.
+#[test]
+fn a_reader_that_panics_is_an_error_and_the_next_pass_is_right() {
+    let model = Streaming::small();
+    let want = model.plainest(TOKENS);
+    for thread in [Some("k3-trunk"), Some("k3-expert"), None] {
+        let armed = Arc::new(AtomicBool::new(thread.is_none()));
+        let files = model.files(true, |inner| {
+            let armed = Arc::clone(&armed);
+            Box::new(Panicking {
+                inner,
+                thread,
+                armed,
+            })
+        });
+        let plan = model.trunk_plan(SEGMENT, 2, |i| i.is_multiple_of(3));
+        let opened = model.network(&plan, 3, 2, &files);
+        let mut network = match (opened, thread) {
+            (Ok(network), Some(_)) => network,
+            (Err(error), None) => {
+                let failed = matches!(error, Error::Stream(StreamError::ReaderFailed));
+                assert!(failed, "{error}");
+                armed.store(false, SeqCst);
+                model.network(&plan, 3, 2, &files).unwrap()
+            }
+            (opened, thread) => panic!("{thread:?}: {:?}", opened.err()),
+        };
+        if thread.is_some() {
+            armed.store(true, SeqCst);
+            let mut state = network.new_state(20).unwrap();
+            let failed = network.feed(&mut state, &model.prompt, Want::Last);
+            assert!(matches!(failed, Err(Error::Stream(_))), "{failed:?}");
+            assert!(!state.is_whole());
+            armed.store(false, SeqCst);
+        }
+        is_right(&mut network, &model, &want);
+    }
 }
 
 /// One seed: a plan and a rate of faults drawn from it. The right bits or an error; then healed, the right bits.

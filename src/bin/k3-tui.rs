@@ -9,7 +9,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use k3::chat::Shelf;
 use k3::cli::model::ChatArgs;
 use k3::cli::remote::{self, RemoteArgs};
-use k3::cli::{Exit, LineArgs, ScreenArgs, chat_line_by_line};
+use k3::cli::{Exit, LineArgs, ScreenArgs, chat_line_by_line, refused, say};
 use k3::engine::remote::Server;
 use k3::engine::{self, Handle};
 use k3::tui::{self, Backends, Carried, LOCAL, Settings};
@@ -20,16 +20,12 @@ fn main() -> ExitCode {
         .and_then(|matches| Ok((ScreenArgs::from_arg_matches(&matches)?, matches)));
     let (arguments, matches) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => {
-            // Help and version are no errors.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { Exit::REFUSED } else { 0 });
-        }
+        Err(error) => return ExitCode::from(refused(&error)),
     };
     match chat(arguments, &matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("k3-tui: {error:#}");
+            say(format_args!("k3-tui: {error:#}"));
             ExitCode::from(Exit::code(&error))
         }
     }
@@ -197,10 +193,10 @@ fn shelf(data: Option<&Path>) -> Option<Shelf> {
     let folder = data?.join("conversations");
     Shelf::open(&folder)
         .inspect_err(|error| {
-            eprintln!(
+            say(format_args!(
                 "k3-tui: conversations are not kept: {}: {error}",
                 folder.display()
-            );
+            ));
         })
         .ok()
 }

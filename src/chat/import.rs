@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::Value;
 
-use crate::text::Message;
 use crate::text::history::misplaced;
+use crate::text::{Message, one_line};
 
 /// Fields that say nothing of what was said.
 const LEFT_OUT: [&str; 10] = [
@@ -54,8 +54,8 @@ impl Words {
 
     pub fn lines(&self) -> Vec<String> {
         let line = |(word, count): (&String, &usize)| match count {
-            1 => word.clone(),
-            count => format!("{word} ({count} times)"),
+            1 => one_line(word),
+            count => format!("{} ({count} times)", one_line(word)),
         };
         self.0.iter().map(line).collect()
     }

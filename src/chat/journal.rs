@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use super::Sampling;
 use super::facts::{seal_of_all, thinking};
-use crate::checkpoint::atomic::{Access, replace, resolve};
-use crate::text::{Channel, Message, Thinking};
+use crate::checkpoint::atomic::AtomicFile;
+use crate::text::{Channel, Message, Thinking, one_line};
 
 /// What a journal appends to the name of the history.
 pub(super) const SUFFIX: &str = ".journal";
@@ -179,9 +179,10 @@ impl Journal {
         for id in ids {
             text.extend_from_slice(sum.line(&Step::Id(*id)).as_bytes());
         }
-        replace(path, Access::Private, &text)?;
+        let mut file = AtomicFile::begin_own(path)?;
+        file.write_all(&text)?;
         Ok(Self {
-            file: File::options().write(true).open(resolve(path)?)?,
+            file: file.commit_open()?,
             len: text.len() as u64,
             sum,
             written: Left {
@@ -292,7 +293,7 @@ fn head(line: &[u8]) -> Result<(Head, Sum), String> {
     if stated != format!(" {sum}").as_bytes() {
         return Err("its checksum is another".into());
     }
-    let head: Head = serde_json::from_slice(json).map_err(|e| e.to_string())?;
+    let head: Head = serde_json::from_slice(json).map_err(|e| one_line(&e.to_string()))?;
     match head.k3_journal {
         VERSION => Ok((head, sum)),
         other => Err(format!("version {other} is not known here")),

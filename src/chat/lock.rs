@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::Error;
 use super::original::beside;
-use crate::system;
+use crate::checkpoint::atomic::own_options;
 
 /// What a lock's file appends to the name of the history.
 const SUFFIX: &str = ".lock";
@@ -32,9 +32,8 @@ impl Lock {
     /// [`Error::Locked`]: another process has it.
     pub fn take(path: &Path) -> Result<Result<Self, String>, Error> {
         let lock = beside(path, SUFFIX);
-        let mut options = File::options();
+        let mut options = own_options();
         options.read(true).write(true).create(true).truncate(false);
-        system::owner_only(&mut options);
         let mut file = match options.open(&lock) {
             Ok(file) => file,
             Err(cause) => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Error;
 use super::import::{self, Not, Words};
 use crate::text::history::{LONGEST_LINE, misplaced, parse};
-use crate::text::{Message, TextError};
+use crate::text::{Message, TextError, one_line};
 
 /// Largest file that is taken for a history: sixty of its longest lines.
 const LARGEST: u64 = 1 << 30;
@@ -69,7 +69,7 @@ impl Salvage {
             return Err(foreign("it is larger than 1 GiB, no history is".into()));
         }
         let bytes = std::fs::read(path).map_err(unreadable)?;
-        Self::of(&bytes).map_err(foreign)
+        Self::of(&bytes).map_err(|why| foreign(one_line(&why)))
     }
 
     /// Whether saving these messages would only write down again what stands in the file.
@@ -133,9 +133,10 @@ fn by_line(lines: &[&[u8]], torn: bool, mut words: Words) -> Result<Salvage, Str
         let cause = match take(line) {
             Err(Not::Foreign(reason)) => return Err(format!("line {}: {reason}", i + 1)),
             Err(Not::Broken(reason)) if torn && i + 1 == lines.len() => {
+                let reason = one_line(&reason);
                 format!("it has no end, as if the file had been cut there: {reason}")
             }
-            Err(Not::Broken(reason)) => reason,
+            Err(Not::Broken(reason)) => one_line(&reason),
             Ok((message, more)) => {
                 let bad = trouble.first().map(|trouble| trouble.first);
                 if bad.is_none() {

@@ -38,12 +38,12 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// Conversations in this folder, which is made when it is not there.
+    /// Conversations in this folder, which is made, for its owner alone, when it is not there.
     ///
     /// # Errors
     /// It cannot be made.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        atomic::private_folder(folder)?;
         Ok(Self {
             folder: folder.to_owned(),
         })
@@ -122,11 +122,7 @@ impl Shelf {
 /// It cannot be written down.
 pub fn rename(path: &Path, title: &str) -> io::Result<()> {
     let title = shortened(title);
-    atomic::replace(
-        &beside(path, TITLE),
-        atomic::Access::Private,
-        title.as_bytes(),
-    )
+    atomic::replace_own(&beside(path, TITLE), title.as_bytes())
 }
 
 fn look(path: &Path) -> Option<Kept> {

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, seal};
-use crate::checkpoint::atomic::{Access, replace};
-use crate::text::Message;
+use crate::checkpoint::atomic::replace_own;
+use crate::text::{Message, one_line};
 
 /// What a sidecar appends to the name of the history.
 pub(super) const SUFFIX: &str = ".k3";
@@ -68,7 +68,7 @@ pub(super) fn read(path: &Path, messages: &[Message]) -> Read {
             return read;
         }
         Err(e) => {
-            read.damage = Some(format!("line 1: {e}"));
+            read.damage = Some(one_line(&format!("line 1: {e}")));
             return read;
         }
     }
@@ -77,7 +77,7 @@ pub(super) fn read(path: &Path, messages: &[Message]) -> Read {
             Ok(entry) => entry,
             Err(e) => {
                 read.damage
-                    .get_or_insert_with(|| format!("line {}: {e}", i + 2));
+                    .get_or_insert_with(|| one_line(&format!("line {}: {e}", i + 2)));
                 continue;
             }
         };
@@ -114,5 +114,5 @@ pub(super) fn write(path: &Path, messages: &[Message], facts: &[Option<Facts>]) 
         serde_json::to_writer(&mut text, &entry)?;
         text.push(b'\n');
     }
-    replace(path, Access::Private, &text)
+    replace_own(path, &text)
 }

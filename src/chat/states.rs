@@ -1,15 +1,15 @@
 //! Saved states of chats in a folder of their own, so that a conversation that is opened again is not read again. Which to
 //! take, and which to give up when they take too much. A cache: any of it may go at any time.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
+use crate::checkpoint::atomic;
 use crate::model::{ModelKey, SavedState, State, StateFileError, StateWriter, UNFINISHED};
-use crate::system;
 
 /// What names of states end with.
 const SUFFIX: &str = ".k3state";
@@ -58,15 +58,10 @@ impl StateStore {
     /// # Errors
     /// [`StateFileError::NotSaved`]: the folder cannot be made.
     pub fn open(folder: &Path, cap_bytes: u64) -> Result<Self, StateFileError> {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        system::owner_only_folder(&mut builder);
-        builder
-            .create(folder)
-            .map_err(|cause| StateFileError::NotSaved {
-                path: folder.to_owned(),
-                cause,
-            })?;
+        atomic::private_folder(folder).map_err(|cause| StateFileError::NotSaved {
+            path: folder.to_owned(),
+            cause,
+        })?;
         let store = Self {
             folder: folder.to_owned(),
             cap: cap_bytes,
@@ -219,7 +214,11 @@ impl StateStore {
 
     fn lock_file(&self) -> Option<File> {
         let path = self.folder.join(LOCK);
-        File::options().create(true).append(true).open(path).ok()
+        atomic::own_options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .ok()
     }
 
     fn entries(&self) -> Vec<Entry> {
@@ -322,6 +321,25 @@ mod tests {
         let found = store.find(&key(), prompt, 9);
         assert!(found.skipped.is_empty(), "{:?}", found.skipped);
         found.state.map(|state| state.ids().to_vec())
+    }
+
+    /// States of a day that has not come yet, since the clock was put back: they are found, and they do not push out what is
+    /// saved now.
+    #[test]
+    fn a_clock_that_was_put_back_costs_nothing_but_an_old_state() {
+        let (_folder, store) = store(1 << 20);
+        let bytes = save(&store, &[1]);
+        save(&store, &[1, 2]);
+        for ids in [&[1][..], &[1, 2]] {
+            used(&store, ids, 1 << 33);
+        }
+        assert_eq!(found(&store, &[1, 2, 3]), Some(vec![1, 2]));
+        let small = StateStore::open(store.folder(), 2 * bytes + 8).unwrap();
+        for id in 10..20 {
+            save(&small, &[id]);
+            assert_eq!(found(&small, &[id, 0]), Some(vec![id]), "just saved");
+            assert!(small.size() <= small.cap());
+        }
     }
 
     #[test]

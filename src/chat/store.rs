@@ -11,8 +11,7 @@ use super::lock::Lock;
 use super::original::{beside, keep};
 use super::salvage::Salvage;
 use super::{Error, HistoryFile, sidecar};
-use crate::checkpoint::atomic::sweep;
-use crate::system;
+use crate::checkpoint::atomic::{own_options, sweep};
 use crate::text::{Channel, Message, Role};
 
 /// What the file of messages that were taken back appends to the name of the history.
@@ -216,10 +215,7 @@ impl Store {
                 serde_json::to_writer(&mut text, message)?;
                 text.push(b'\n');
             }
-            let mut options = fs::File::options();
-            options.create(true).append(true);
-            system::owner_only(&mut options);
-            let mut file = options.open(&path)?;
+            let mut file = own_options().create(true).append(true).open(&path)?;
             io::Write::write_all(&mut file, &text)?;
             file.sync_data()
         };

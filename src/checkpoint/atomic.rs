@@ -2,7 +2,7 @@
 //! a power cut. What the content is, is not known here.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,19 @@ impl AtomicFile {
     /// # Errors
     /// The folder cannot be written.
     pub fn begin(path: &Path, access: Access) -> io::Result<Self> {
-        let path = resolve(path)?;
+        Self::at(resolve(path)?, access)
+    }
+
+    /// The same for a file that the program makes by itself beside another, for its owner alone: a link of its name was put
+    /// there by somebody else, and is replaced and not followed.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn begin_own(path: &Path) -> io::Result<Self> {
+        Self::at(path.to_owned(), Access::Private)
+    }
+
+    fn at(path: PathBuf, access: Access) -> io::Result<Self> {
         step(Step::Create)?;
         let mut builder = tempfile::Builder::new();
         if access == Access::Ordinary {
@@ -47,7 +59,10 @@ impl AtomicFile {
             .prefix(&prefix(&path))
             .suffix(SUFFIX)
             .tempfile_in(folder(&path))?;
-        if let Ok(old) = fs::metadata(&path) {
+        // What a link leads to is not what will be replaced.
+        if let Ok(old) = fs::symlink_metadata(&path)
+            && !old.is_symlink()
+        {
             file.as_file().set_permissions(old.permissions())?;
         }
         Ok(Self { file, path })
@@ -59,16 +74,25 @@ impl AtomicFile {
     /// # Errors
     /// The old file is as it was, unless only the folder could not be flushed, which the error says.
     pub fn commit(self) -> io::Result<()> {
+        self.commit_open().map(drop)
+    }
+
+    /// As [`AtomicFile::commit`], and gives the file, open for writing behind the content.
+    ///
+    /// # Errors
+    /// As [`AtomicFile::commit`].
+    pub fn commit_open(self) -> io::Result<File> {
         step(Step::Sync)?;
         self.file.as_file().sync_all()?;
         step(Step::Rename)?;
-        self.file.persist(&self.path).map_err(|e| e.error)?;
+        let file = self.file.persist(&self.path).map_err(|e| e.error)?;
         step(Step::Folder)
             .and_then(|()| sync_folder(folder(&self.path)))
             .map_err(|e| {
                 let said = format!("it is replaced, but its folder cannot be flushed: {e}");
                 io::Error::new(e.kind(), said)
-            })
+            })?;
+        Ok(file)
     }
 }
 
@@ -93,6 +117,23 @@ pub fn replace(path: &Path, access: Access, bytes: &[u8]) -> io::Result<()> {
     file.commit()
 }
 
+/// Replaces the file at `path`, which the program made by itself ([`AtomicFile::begin_own`]), by these bytes.
+///
+/// # Errors
+/// See [`AtomicFile::commit`].
+pub fn replace_own(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = AtomicFile::begin_own(path)?;
+    file.write_all(bytes)?;
+    file.commit()
+}
+
+/// How to open a file that the program makes by itself and does not replace: for its owner alone, and not through a link.
+pub fn own_options() -> fs::OpenOptions {
+    let mut options = File::options();
+    system::owner_only(&mut options);
+    options
+}
+
 /// Where `path` leads when links are followed. What it leads to need not be there.
 ///
 /// # Errors
@@ -115,6 +156,17 @@ pub fn resolve(path: &Path) -> io::Result<PathBuf> {
         }
     }
     Err(io::Error::other("its links lead in a circle"))
+}
+
+/// Makes a folder, and those above it that are missing, for its owner alone. One that is there stays as it is.
+///
+/// # Errors
+/// It cannot be made, or something else has its name.
+pub fn private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    system::owner_only_folder(&mut builder);
+    builder.create(path)
 }
 
 /// The folder of a file.
@@ -266,6 +318,39 @@ mod tests {
         symlink(&b, &a).unwrap();
         let error = replace(&a, Access::Private, b"").expect_err("a circle");
         assert!(error.to_string().contains("circle"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_that_somebody_put_in_place_of_own_files_are_not_followed() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let (target, path) = (dir.path().join("target"), dir.path().join("talk.k3"));
+        fs::write(&target, "precious").unwrap();
+        symlink(&target, &path).unwrap();
+        let opened = own_options().append(true).create(true).open(&path);
+        assert!(opened.is_err(), "a link is opened");
+        replace_own(&path, b"own").unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+        let made = fs::symlink_metadata(&path).unwrap();
+        assert!(made.is_file(), "the link stays");
+        assert_eq!(made.permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "own");
+        own_options().append(true).open(&path).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_are_made_for_their_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        private_folder(&dir.path().join("a/b")).unwrap();
+        for name in ["a", "a/b"] {
+            let mode = fs::metadata(dir.path().join(name)).unwrap().permissions();
+            assert_eq!(mode.mode() & 0o777, 0o700, "{name}");
+        }
+        fs::write(dir.path().join("file"), "").unwrap();
+        assert!(private_folder(&dir.path().join("file")).is_err());
     }
 
     #[test]

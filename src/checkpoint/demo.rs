@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::Error;
-use super::atomic::{Access, replace};
+use super::atomic::{Access, private_folder, replace};
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
@@ -32,7 +32,7 @@ static FILES: [(&str, &[u8]); 7] = files![
 /// The folder cannot be written.
 pub fn unpack(cache: &Path) -> Result<PathBuf, Error> {
     let folder = cache.join(format!("demo-{}", fingerprint()));
-    fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, "create", e))?;
+    private_folder(&folder).map_err(|e| Error::io(&folder, "create", e))?;
     for (name, content) in FILES {
         let path = folder.join(name);
         if fs::read(&path).is_ok_and(|there| there == content) {

@@ -12,6 +12,7 @@ use super::bench_file::BenchFile;
 use super::bench_kernels::{self, KernelsArgs};
 use super::exit::Exit;
 use super::provenance::Provenance;
+use super::say;
 use crate::stream::measure::{Case, Pattern, Rate, Rates, measure_direct};
 use crate::stream::{Pages, ReadAt, Volume};
 
@@ -64,7 +65,7 @@ fn io(args: &IoArgs) -> anyhow::Result<()> {
     let sample = sample_time(args.seconds, REPEATS)?;
     let cases = Case::usual();
     let chosen = BenchFile::choose(&args.path)?;
-    eprintln!(
+    say!(
         "reading {}: about {:.0} seconds",
         chosen.name,
         cases.len() as f64 * args.seconds

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::Exit;
 use super::output::Output;
 use super::teacher::Teacher;
+use super::{Exit, say};
 use crate::chat::generate::{self, Choosing, Halt, Watch};
 use crate::chat::{self, Fed, Words};
 use crate::model::{Logits, ModelKey, Network, State, StateFileError, StateWriter};
@@ -86,7 +86,7 @@ impl Watch for Made {
         let interrupted = self.interrupted.load(Ordering::Relaxed);
         if interrupted && within_pass && self.whole {
             if !self.told {
-                eprintln!("k3: finishing the step in flight, then saving; once more ends at once");
+                say!("k3: finishing the step in flight, then saving; once more ends at once");
             }
             self.told = true;
             return false;
@@ -255,7 +255,7 @@ impl Generation {
 
     /// One line about the run on standard error.
     pub(super) fn summary(&self) {
-        eprintln!(
+        say!(
             "k3: {} prompt ids in {:.3} s, {} generated{}{}",
             self.prompt,
             self.seconds_prefill,

@@ -26,6 +26,7 @@ mod quote;
 pub mod remote;
 mod run;
 mod sampling;
+mod say;
 mod screen;
 pub mod sim_cache;
 pub mod synth;
@@ -41,6 +42,8 @@ pub use budget::BudgetArgs;
 pub use chat::{LineArgs, run as chat_line_by_line};
 pub use exit::Exit;
 pub use sampling::SamplingArgs;
+pub use say::line as say;
+pub(crate) use say::say;
 pub use screen::ScreenArgs;
 
 /// Kimi K3 on this computer, without a screen.
@@ -97,15 +100,13 @@ pub fn command() -> clap::Command {
 /// Runs the command that the arguments name (the program's own name first) and gives the exit code.
 pub fn main(arguments: Vec<OsString>) -> u8 {
     if let Some(hint) = c_engine_hint(&arguments) {
-        eprintln!("k3: {hint}");
+        say!("k3: {hint}");
         return Exit::REFUSED;
     }
     let parsed = match Arguments::try_parse_from(arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
-            // Help and version go to standard output and are no errors; everything else was refused.
-            let _ = error.print();
-            return if error.use_stderr() { Exit::REFUSED } else { 0 };
+            return refused(&error);
         }
     };
     let done = match parsed.command {
@@ -127,10 +128,21 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
     match done {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("k3: {error:#}");
+            say!("k3: {error:#}");
             Exit::code(&error)
         }
     }
+}
+
+/// Says what clap has to say, and gives the exit code: help and version go to standard output and are no errors.
+pub fn refused(error: &clap::Error) -> u8 {
+    if !error.use_stderr() {
+        // Whoever reads no more has read enough.
+        let _ = error.print();
+        return 0;
+    }
+    say!("{}", error.render().to_string().trim_end());
+    Exit::REFUSED
 }
 
 /// What to type instead of a spelling of the C engine.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::budget::{BudgetArgs, CONTEXT};
-use super::{Exit, SamplingArgs};
+use super::{Exit, SamplingArgs, say};
 use crate::chat::{CheckedModel, Limits, ModelFiles, Opening, Session, StateStore, Store, Words};
 use crate::checkpoint::demo;
 use crate::engine::ModelFacts;
@@ -164,7 +164,7 @@ impl ChatArgs {
             // Asked for by name it must work; else it is a help that cannot be had.
             Err(error) if self.state_dir.is_some() => Err(Exit::Refused(error.to_string()).into()),
             Err(error) => {
-                eprintln!("k3: states are not saved: {error}");
+                say!("k3: states are not saved: {error}");
                 Ok(None)
             }
         }
@@ -208,6 +208,6 @@ pub(super) fn planned(blueprint: &Blueprint, request: &Request) -> anyhow::Resul
 /// What the person should know about a plan.
 fn notice(plan: &Plan) {
     for notice in &plan.notices {
-        eprintln!("k3: {notice}");
+        say!("k3: {notice}");
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use super::byte_progress::ByteProgress;
 use super::run::interrupt;
 use super::synth::size;
-use super::{Exit, open};
+use super::{Exit, open, say};
 use crate::model::Blueprint;
 use crate::stream::pack::{self, Checked, Packed};
 
@@ -57,9 +57,9 @@ pub fn run(arguments: &PackArgs) -> anyhow::Result<()> {
         }
     };
     report.end();
-    eprintln!("k3: {}: {said}", out.display());
+    say!("k3: {}: {said}", out.display());
     if !arguments.check {
-        eprintln!("k3: use it with --trunk {}", out.display());
+        say!("k3: use it with --trunk {}", out.display());
     }
     Ok(())
 }

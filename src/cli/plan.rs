@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::budget::{BudgetArgs, CONTEXT};
-use super::{open, plan_report};
+use super::{open, plan_report, say};
 use crate::model::Blueprint;
 use crate::stream::pack::Pack;
 use crate::stream::{Machine, Plan, Refusal, plan};
@@ -45,7 +45,7 @@ pub fn run(arguments: &PlanArgs) -> anyhow::Result<()> {
     let shape = Blueprint::new(checkpoint.config().clone(), layers).shape();
     let (made, refusal) = parts(plan(&shape, &request, &Machine::detect()?));
     for notice in &made.notices {
-        eprintln!("k3: {notice}");
+        say!("k3: {notice}");
     }
     let report = match arguments.json {
         true => {

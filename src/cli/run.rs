@@ -15,7 +15,7 @@ use super::model::{self, Folder};
 use super::output::Output;
 use super::plan_report::{self, RateArgs};
 use super::teacher::Teacher;
-use super::{Exit, SamplingArgs, ids, machine, open};
+use super::{Exit, SamplingArgs, ids, machine, open, say};
 use crate::chat::generate::Choosing;
 use crate::chat::{Sampler, Words};
 use crate::checkpoint::{Checkpoint, Config};
@@ -143,7 +143,7 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
         ..
     } = checked;
     if layers < checkpoint.config().layers() {
-        eprintln!(
+        say!(
             "k3: only the first {layers} of {} layers run",
             checkpoint.config().layers()
         );
@@ -187,9 +187,9 @@ pub fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     generation.summary();
     if let Some(writer) = checked.save {
         match generation.save(&checked.key, writer) {
-            Ok(bytes) => eprintln!("k3: state saved, {:.3} GB", bytes as f64 / 1e9),
+            Ok(bytes) => say!("k3: state saved, {:.3} GB", bytes as f64 / 1e9),
             // What went wrong first says more.
-            Err(error) if ended.as_ref().is_err_and(failed) => eprintln!("k3: {error}"),
+            Err(error) if ended.as_ref().is_err_and(failed) => say!("k3: {error}"),
             Err(error) => ended = Err(error.into()),
         }
     }

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 
 use crate::chat::{Draw, Sampling, TEMPERATURE, TOP_P};
+use crate::cli::say;
 
 /// How tokens are chosen: greedily unless one of the first four is given.
 #[derive(Args, Clone, Debug, Default)]
@@ -32,7 +33,7 @@ impl SamplingArgs {
     pub fn sampling(&self) -> Sampling {
         let sampling = self.with_seed(clock);
         if let (Sampling::Draw(Draw { seed, .. }), None) = (&sampling, self.seed) {
-            eprintln!("k3: drawing with --seed {seed}");
+            say!("k3: drawing with --seed {seed}");
         }
         sampling
     }

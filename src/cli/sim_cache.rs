@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use std::io::Write as _;
+
 use super::Exit;
 use crate::stream::simulate::{Replacement, Replayed, replay};
 use crate::stream::trace::{Trace, TraceError};
@@ -81,7 +83,8 @@ impl PolicyName {
 /// # Errors
 /// The size or the trace is refused.
 pub fn run(args: &SimCacheArgs) -> anyhow::Result<()> {
-    println!("{}", report(args)?);
+    let report = report(args)?;
+    writeln!(std::io::stdout(), "{report}")?;
     Ok(())
 }
 

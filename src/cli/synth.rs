@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::checkpoint::Config;
 use crate::checkpoint::synth::{self, SynthOptions};
+use crate::cli::say;
 
 /// Write a synthetic checkpoint in the layout of the release.
 #[derive(Args, Clone, Debug)]
@@ -61,7 +62,7 @@ pub fn run(args: &SynthArgs) -> anyhow::Result<()> {
     } else {
         String::new()
     };
-    eprintln!(
+    say!(
         "wrote {}: {} tensors in {} shards, {}{holes}",
         args.out.display(),
         report.tensors,

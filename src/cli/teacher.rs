@@ -1,5 +1,6 @@
 //! Teacher forcing: how often the most probable token after each position of a prompt is the prompt's own next id.
 
+use crate::cli::say;
 use crate::kernels::argmax;
 use crate::model::Logits;
 
@@ -48,13 +49,13 @@ impl Teacher {
     /// What came out, on standard error.
     pub(super) fn summary(&self, seconds: f64) {
         for (position, id, predicted) in &self.misses {
-            eprintln!("k3: position {position}: {predicted} predicted, {id} in the prompt");
+            say!("k3: position {position}: {predicted} predicted, {id} in the prompt");
         }
         let missed = self.positions - self.matches;
         if missed > self.misses.len() {
-            eprintln!("k3: and {} more", missed - self.misses.len());
+            say!("k3: and {} more", missed - self.misses.len());
         }
-        eprintln!(
+        say!(
             "k3: {} of {} predictions agree, {:.2} %, in {seconds:.3} s",
             self.matches,
             self.positions,

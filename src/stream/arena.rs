@@ -1,6 +1,7 @@
 //! Pinned segments: loaded once into one run of memory, without gaps, so that they take the bytes that they have. Which
 //! ones they are is decided elsewhere.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use super::reads::SegmentReads;
@@ -66,10 +67,14 @@ impl Arena {
             Ok(())
         };
         std::thread::scope(|scope| {
-            let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(load)).collect();
-            readers
+            // Where the system gives no more threads, those that are there read all.
+            let helper = |_| std::thread::Builder::new().spawn_scoped(scope, load).ok();
+            let helpers: Vec<_> = (1..READERS).map_while(helper).collect();
+            let mine = catch_unwind(AssertUnwindSafe(load)).unwrap_or(Err(Error::ReaderFailed));
+            helpers
                 .into_iter()
-                .try_for_each(|reader| reader.join().unwrap_or(Err(Error::ReaderFailed)))
+                .map(|helper| helper.join().unwrap_or(Err(Error::ReaderFailed)))
+                .fold(mine, Result::and)
         })?;
         Ok(Self {
             buffer: Some(buffer),

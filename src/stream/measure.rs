@@ -230,10 +230,11 @@ fn one_sample(file: &dyn ReadAt, case: Case, time: Duration) -> Result<(f64, Opt
     let (next, read) = (AtomicU64::new(0), AtomicU64::new(0));
     let failed = Mutex::new(None);
     let start = Instant::now();
-    std::thread::scope(|scope| {
+    let started: std::io::Result<()> = std::thread::scope(|scope| {
         for buffer in &mut buffers {
             let (next, read, failed) = (&next, &read, &failed);
-            scope.spawn(move || {
+            let reader = std::thread::Builder::new();
+            reader.spawn_scoped(scope, move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let offset = place(case, number, file.len());
@@ -248,9 +249,11 @@ fn one_sample(file: &dyn ReadAt, case: Case, time: Duration) -> Result<(f64, Opt
                         break;
                     }
                 }
-            });
+            })?;
         }
+        Ok(())
     });
+    started.map_err(|cause| Error::Thread { cause })?;
     let seconds = start.elapsed().as_secs_f64();
     match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some((offset, source)) => Err(Error::read(file.path(), offset, case.bytes, source)),

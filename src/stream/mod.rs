@@ -36,6 +36,7 @@ mod span;
 mod store;
 mod streamed;
 pub mod sums;
+mod sync;
 pub mod trace;
 mod trunk;
 mod volume;

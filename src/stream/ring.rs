@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, PoisonError};
 
 use super::meters::SlotMeter;
 use super::reads::SegmentReads;
 use super::retry::retried;
+use super::sync::{Builder, Condvar, JoinHandle, Mutex, MutexGuard};
 use super::{Buffer, Error, Files, Meters, SlotState, WaitFor};
 
 /// A segment in memory.
@@ -103,7 +103,7 @@ impl Ring {
         };
         for reader in 0..slots {
             let shared = Arc::clone(&ring.shared);
-            let thread = std::thread::Builder::new()
+            let thread = Builder::new()
                 .name(format!("k3-trunk-{reader}"))
                 .spawn(move || read_on(&shared))
                 .map_err(|cause| Error::Thread { cause })?;

@@ -5,12 +5,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
-
-use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::retry::retried;
 use super::shape::slot;
+use super::sync::{Builder, JoinHandle, Receiver, Sender, unbounded};
 use super::{
     BLOCK, Buffer, Error, ExpertCounters, ExpertWeights, Experts, Files, Gate, Meters, Policy,
     WaitFor, Wanted, read_span, span_capacity,
@@ -143,7 +141,7 @@ impl ExpertStore {
         };
         for reader in 0..READERS.min(slots) {
             let (shared, to_do, tell) = (Arc::clone(&store.shared), to_do.clone(), tell.clone());
-            let thread = std::thread::Builder::new()
+            let thread = Builder::new()
                 .name(format!("k3-expert-{reader}"))
                 .spawn(move || read_jobs(&shared, &to_do, &tell))
                 .map_err(|cause| Error::Thread { cause })?;
@@ -307,11 +305,11 @@ impl Drop for ExpertStore {
 
 /// A reader's life.
 fn read_jobs(shared: &Shared, to_do: &Receiver<Job>, tell: &Sender<Done>) {
-    for Job {
+    while let Ok(Job {
         slot,
         mut buffer,
         place,
-    } in to_do
+    }) = to_do.recv()
     {
         let _first = shared.gate.as_ref().map(Gate::enter);
         let read = catch_unwind(AssertUnwindSafe(|| {

@@ -277,7 +277,13 @@ impl Trunk for StreamedTrunk {
             self.release();
             if let (None, Some(ring)) = (self.pinned.segment(index), &self.ring) {
                 let loaded = ring.take(self.place)?;
-                debug_assert_eq!(loaded.segment, index);
+                // Other weights than those asked for would give a token that looks right.
+                if loaded.segment != index {
+                    return Err(Error::OutOfStep {
+                        at: self.segments[loaded.segment][0].stage.0,
+                        asked: next.0,
+                    });
+                }
                 self.place += 1;
                 let bytes = self.reads[index].bytes;
                 self.meters.trunk_owed(bytes);

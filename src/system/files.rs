@@ -4,12 +4,28 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// A file that is made is its owner's only. On Windows it has the rights of its folder, which in a person's own folders are the same.
+/// A file that is made is its owner's only, and one that is there is not opened through a link. On Windows it has the rights of its
+/// folder, which in a person's own folders are the same, and links need rights that few have.
 pub fn owner_only(options: &mut OpenOptions) {
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    }
     #[cfg(not(unix))]
     let _ = options;
+}
+
+/// Whether others than its owner may do anything with a file, as far as the system says.
+pub fn others_may_read(meta: &Metadata) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o077 != 0;
+    #[cfg(not(unix))]
+    {
+        let _ = meta;
+        false
+    }
 }
 
 /// A folder that is made is its owner's only; on Windows as [`owner_only`].

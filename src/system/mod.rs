@@ -7,8 +7,8 @@ mod signals;
 mod stderr;
 
 pub use files::{
-    allocated, device, free, in_memory, is_program, open_direct, owner_only, owner_only_folder,
-    read_at, readable_by_all, sync_folder,
+    allocated, device, free, in_memory, is_program, open_direct, others_may_read, owner_only,
+    owner_only_folder, read_at, readable_by_all, sync_folder,
 };
 pub use signals::{Signal, Signals, die_of, flag_at_interrupt, stop_group};
 pub use stderr::RealStderr;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::error::{Result, TextError};
 use super::message::{Message, Role};
+use super::one_line;
 
 /// Longest line of a history, in bytes and without its line end.
 pub const LONGEST_LINE: u64 = 16 << 20;
@@ -97,7 +98,7 @@ pub fn parse(line: &[u8]) -> std::result::Result<Message, String> {
         let text = error.to_string();
         format!(
             "{} (column {})",
-            text.strip_suffix(&place).unwrap_or(&text),
+            one_line(text.strip_suffix(&place).unwrap_or(&text)),
             error.column()
         )
     })?;

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use super::error::{Result, TextError, read_file};
+use super::one_line;
 
 /// How many special tokens there are, named ones and reserved ones.
 pub const COUNT: u32 = 256;
@@ -32,7 +33,7 @@ impl Specials {
     pub fn read(path: &Path, base: u32) -> Result<Self> {
         Self::parse(&read_file(path)?, base).map_err(|reason| TextError::Specials {
             path: path.to_owned(),
-            reason,
+            reason: one_line(&reason),
         })
     }
 

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::error::{Result, TextError, read_file};
+use super::one_line;
 
 /// Longest token that is accepted, in bytes; the longest of the release has 256.
 const LONGEST_TOKEN: usize = 512;
@@ -89,7 +90,7 @@ impl Vocabulary {
         if !in_order {
             return Err(format!(
                 "rank {} stands where {next} must follow",
-                String::from_utf8_lossy(rank).escape_debug()
+                one_line(&String::from_utf8_lossy(rank))
             ));
         }
         let slot = match self.find(&token) {

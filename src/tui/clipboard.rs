@@ -28,7 +28,7 @@ pub fn bytes(text: &str, in_tmux: bool) -> Option<String> {
 /// # Errors
 /// The folder cannot be made or the file not be written.
 pub fn to_file(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
-    std::fs::create_dir_all(folder)?;
+    crate::checkpoint::atomic::private_folder(folder)?;
     let path = folder.join("copied.txt");
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;

@@ -20,6 +20,8 @@ mod layout;
 mod log;
 mod markdown;
 mod message;
+#[cfg(test)]
+mod mutations;
 mod outward;
 mod overlay;
 mod panes;
@@ -49,6 +51,7 @@ use crossbeam_channel::unbounded;
 use crate::chat::Shelf;
 use crate::cli::Exit;
 use crate::engine::Handle;
+use crate::text::visible;
 
 pub use backends::{Backends, Carried, LOCAL, Listed};
 pub use effect::{Effect, Outcome};
@@ -146,7 +149,7 @@ pub fn run_among(engine: Handle, backends: Backends, options: Options) -> anyhow
     let (outcome, summary, events) = ended.context("the terminal failed")?;
     if let Some(summary) = summary {
         // Whoever closed the terminal does not read it.
-        let _ = writeln!(std::io::stdout(), "{summary}");
+        let _ = writeln!(std::io::stdout(), "{}", visible(&summary));
     }
     match outcome {
         Outcome::Done => Ok(()),

@@ -126,9 +126,16 @@ impl Settings {
     /// Reads the text of a settings file.
     ///
     /// # Errors
-    /// Where and what is wrong with it.
+    /// Where and what is wrong with it, in one line.
     pub fn parse(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())
+        toml::from_str(text).map_err(|error| {
+            // The error's own display shows the line, which may hold anything, over several lines.
+            let why = error.message().trim().replace('\n', "; ");
+            match error.span().and_then(|span| text.get(..span.start)) {
+                Some(before) => format!("line {}: {why}", 1 + before.matches('\n').count()),
+                None => why,
+            }
+        })
     }
 
     /// Makes the file, with everything explained and off, if it is not there.
@@ -139,7 +146,7 @@ impl Settings {
         if path.exists() {
             return Ok(());
         }
-        std::fs::create_dir_all(atomic::folder(path))?;
+        atomic::private_folder(atomic::folder(path))?;
         atomic::replace(path, atomic::Access::Ordinary, EMPTY.as_bytes())
     }
 

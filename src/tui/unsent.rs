@@ -74,7 +74,7 @@ impl Unsent {
             };
         }
         let bytes = serde_json::to_vec(self)?;
-        atomic::replace(&file, atomic::Access::Private, &bytes)
+        atomic::replace_own(&file, &bytes)
     }
 }
 

@@ -6,6 +6,7 @@ pub mod compare;
 pub mod draw;
 pub mod memory;
 pub mod models;
+pub mod mutate;
 pub mod packs;
 pub mod stream_tiny;
 pub mod streams;

@@ -107,11 +107,9 @@ impl Model {
     }
 }
 
-/// The fixtures, then two with widths that fit no lane, block or task: the first all odd, the second with more rows than a
-/// task has, and without output gate, latent norm and renormalising.
-pub fn models() -> Vec<Model> {
-    let fixture = |name| Model::new(name, &super::fixtures().join(name), None);
-    let odd = serde_json::json!({
+/// A configuration with widths that fit no lane, block or task: all odd.
+pub fn odd() -> serde_json::Value {
+    serde_json::json!({
         "hidden_size": 53, "num_hidden_layers": 5, "vocab_size": 71,
         "rms_norm_eps": 1e-4, "tie_word_embeddings": false,
         "kda_num_heads": 3, "kda_head_dim": 7,
@@ -125,8 +123,12 @@ pub fn models() -> Vec<Model> {
         "latent_moe_use_norm": true, "first_k_dense_replace": 1,
         "intermediate_size": 61, "attn_res_block_size": 2,
         "situ_beta": 4.0, "situ_linear_beta": 25.0, "full_attn_layers": [2, 5],
-    });
-    let wide = serde_json::json!({
+    })
+}
+
+/// One that has more rows than a task, and no output gate, latent norm and renormalising.
+pub fn wide() -> serde_json::Value {
+    serde_json::json!({
         "hidden_size": 130, "num_hidden_layers": 4, "vocab_size": 611,
         "rms_norm_eps": 1e-5, "tie_word_embeddings": false,
         "kda_num_heads": 1, "kda_head_dim": 33,
@@ -140,13 +142,18 @@ pub fn models() -> Vec<Model> {
         "latent_moe_use_norm": false, "first_k_dense_replace": 2,
         "intermediate_size": 523, "attn_res_block_size": 3,
         "situ_beta": 3.0, "situ_linear_beta": 11.0, "full_attn_layers": [3, 4],
-    });
+    })
+}
+
+/// The fixtures, then [`odd`] and [`wide`].
+pub fn models() -> Vec<Model> {
+    let fixture = |name| Model::new(name, &super::fixtures().join(name), None);
     vec![
         fixture("tiny-a"),
         fixture("tiny-b"),
         fixture("tiny-c"),
-        Model::synthetic("odd", &odd),
-        Model::synthetic("wide", &wide),
+        Model::synthetic("odd", &odd()),
+        Model::synthetic("wide", &wide()),
     ]
 }
 

@@ -84,7 +84,8 @@ impl Streaming {
         }))
     }
 
-    fn synthetic(config: &serde_json::Value) -> Self {
+    /// A synthetic checkpoint of any configuration.
+    pub fn synthetic(config: &serde_json::Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let text = serde_json::to_vec(config).unwrap();
         let options = SynthOptions {
@@ -155,7 +156,19 @@ impl Streaming {
         threads: usize,
         files: &Files,
     ) -> Result<Network, Error> {
-        let compute = Compute::new(threads, Isa::detect()).unwrap();
+        self.network_with(plan, expert_slots, threads, Isa::detect(), files)
+    }
+
+    /// As [`Self::network`], with this instruction set.
+    pub fn network_with(
+        &self,
+        plan: &TrunkPlan,
+        expert_slots: usize,
+        threads: usize,
+        isa: Isa,
+        files: &Files,
+    ) -> Result<Network, Error> {
+        let compute = Compute::new(threads, isa).unwrap();
         let files = Arc::clone(files);
         let (checkpoint, blueprint) = (&self.checkpoint, self.blueprint());
         Network::over_files(checkpoint, files, blueprint, plan, expert_slots, compute)
@@ -294,20 +307,21 @@ pub enum Middle<'a> {
 
 /// Prompt in chunks of 5, then `tokens` greedy tokens. The network hears when the last pass comes.
 pub fn generate(network: &mut Network, prompt: &[u32], tokens: usize) -> Result<Generated, Error> {
-    generate_through(network, Middle::Same, prompt, tokens)
+    generate_through(network, Middle::Same, prompt, 5, tokens)
 }
 
-/// As [`generate`], with a middle.
+/// As [`generate`], with a middle, and the prompt in chunks of `chunk`.
 pub fn generate_through(
     network: &mut Network,
     mut middle: Middle<'_>,
     prompt: &[u32],
+    chunk: usize,
     tokens: usize,
 ) -> Result<Generated, Error> {
     let half = tokens / 2;
     let mut state: State = network.new_state(prompt.len() + tokens).unwrap();
     network.expect_more(true);
-    let rows = network.prefill(&mut state, prompt, 5, Want::All)?;
+    let rows = network.prefill(&mut state, prompt, chunk, Want::All)?;
     let mut row = rows.last().unwrap().to_vec();
     let rows: Vec<_> = rows.rows().map(bits).collect();
     let (mut ids, mut logits) = (Vec::new(), Vec::new());

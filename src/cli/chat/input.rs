@@ -1,6 +1,7 @@
 //! What comes from outside, each from a thread of its own: lines of standard input, and signals. What they mean is not
 //! known here.
 
+use crate::cli::say;
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +80,7 @@ impl Input {
     /// Standard input cannot be read.
     pub fn ask(&self, prompt: &str) -> io::Result<Typed> {
         if self.terminal {
-            eprint!("{prompt}");
+            say::ask(prompt);
         }
         let line = select! {
             recv(self.signals) -> _ => return Ok(Typed::Signal),
@@ -87,7 +88,7 @@ impl Input {
         };
         let Ok(line) = line else {
             if self.terminal {
-                eprintln!();
+                say!("");
             }
             return Ok(Typed::End);
         };

@@ -10,7 +10,7 @@ mod repl;
 use clap::Args;
 
 use super::model::ChatArgs;
-use super::{Exit, sampling};
+use super::{Exit, sampling, say};
 use crate::chat::{Sampling, Session};
 use crate::engine::{self, ModelFacts};
 use input::Input;
@@ -48,7 +48,7 @@ pub fn run(arguments: &LineArgs) -> anyhow::Result<()> {
     banner(&facts, &session);
     let warnings = session.take_warnings();
     for line in warnings.into_iter().chain(session.take_notes()) {
-        eprintln!("k3: {line}");
+        say!("k3: {line}");
     }
     let begin = match offer::settle(&mut session, &input)? {
         Begin::Leave => return Ok(()),
@@ -65,12 +65,13 @@ fn banner(facts: &ModelFacts, session: &Session) {
         Sampling::Greedy => String::new(),
         drawn => format!(", {}", sampling::words(&drawn)),
     };
-    eprintln!(
+    say!(
         "k3: {}, {} positions{drawing}; /help lists the commands",
-        facts.name, facts.context
+        facts.name,
+        facts.context
     );
     let messages = session.messages().len();
     if messages > 0 {
-        eprintln!("k3: going on from {messages} messages");
+        say!("k3: going on from {messages} messages");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::input::{Input, Typed};
 use crate::chat::{Ended, Error, Session};
+use crate::cli::say;
 use crate::text::visible;
 
 /// How the chat begins.
@@ -34,7 +35,7 @@ pub(super) fn settle(session: &mut Session, input: &Input) -> anyhow::Result<Beg
         false => ("answer was interrupted", "going on with it", Begin::GoOn),
     };
     if !input.terminal {
-        eprintln!("k3: the last {what}; {done}");
+        say!("k3: the last {what}; {done}");
         return Ok(begin);
     }
     let (choices, keys) = match unanswered {
@@ -44,7 +45,7 @@ pub(super) fn settle(session: &mut Session, input: &Input) -> anyhow::Result<Beg
             "g, k or d? ",
         ),
     };
-    eprintln!("k3: the last {what}: {choices}");
+    say!("k3: the last {what}: {choices}");
     loop {
         let word = match input.ask(keys)? {
             Typed::Line(word) => word,
@@ -63,6 +64,6 @@ pub(super) fn settle(session: &mut Session, input: &Input) -> anyhow::Result<Beg
 
 fn drop_turn(session: &mut Session) -> Result<Begin, Error> {
     let text = session.take_back_message()?;
-    eprintln!("k3: dropped: {}", visible(&text));
+    say!("k3: dropped: {}", visible(&text));
     Ok(Begin::Ask)
 }

@@ -11,7 +11,7 @@ use super::line::{Line, parse};
 use super::offer::Begin;
 use super::progress::Progress;
 use crate::chat::Sampling;
-use crate::cli::{Exit, sampling};
+use crate::cli::{Exit, sampling, say};
 use crate::engine::{Command, Ended, Event, Handle, Reread, TelemetryReader, TurnFacts};
 use crate::system::Signal;
 use crate::text::{Channel, Effort, visible};
@@ -93,7 +93,7 @@ impl Repl {
             match parse(&line, self.sampling) {
                 Line::Nothing => {}
                 Line::Exit => break,
-                Line::Say(text) => eprintln!("{text}"),
+                Line::Say(text) => say!("{text}"),
                 Line::Ask(command) => self.ask(command)?,
             }
         }
@@ -156,7 +156,7 @@ impl Repl {
         let line = self.progress.reading(&self.telemetry.read(now), now);
         if let Some(line) = line {
             if std::io::stderr().is_terminal() {
-                eprint!("\r\x1b[Kk3: {line}");
+                say::replace_line(&format!("k3: {line}"));
                 self.open = true;
             } else {
                 self.say(&line);
@@ -268,15 +268,15 @@ impl Repl {
         self.clear();
         // In the middle of an answer that is on the same terminal.
         if self.speaking.is_some() && std::io::stdout().is_terminal() {
-            eprintln!();
+            say!("");
         }
-        eprintln!("k3: {line}");
+        say!("k3: {line}");
     }
 
     /// Takes the line away that is to be replaced.
     fn clear(&mut self) {
         if std::mem::take(&mut self.open) {
-            eprint!("\r\x1b[K");
+            say::replace_line("");
         }
     }
 

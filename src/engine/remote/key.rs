@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::system;
+
 /// The variable that is looked at when nothing else is named.
 pub const VARIABLE: &str = "K3_API_KEY";
 
@@ -88,14 +90,11 @@ impl Key {
         let file = std::fs::File::open(path).map_err(not_read)?;
         // Of the file that was opened: a name may stand for another one a moment later.
         let about = file.metadata().map_err(not_read)?;
-        #[cfg(unix)]
-        if std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o077 != 0 {
+        if system::others_may_read(&about) {
             return Err(KeyError::Open {
                 path: path.to_owned(),
             });
         }
-        #[cfg(not(unix))]
-        let _ = about;
         let mut bytes = Vec::new();
         std::io::Read::read_to_end(&mut std::io::Read::take(file, LONGEST), &mut bytes)
             .map_err(not_read)?;

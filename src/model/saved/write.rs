@@ -9,9 +9,8 @@ use tempfile::NamedTempFile;
 
 use super::head::Head;
 use super::{ModelKey, PORTION, StateFileError};
-use crate::checkpoint::atomic::folder;
+use crate::checkpoint::atomic::{folder, sync_folder};
 use crate::model::State;
-use crate::system;
 
 /// How files begin that are still being written.
 pub const UNFINISHED: &str = ".k3-state";
@@ -62,7 +61,7 @@ impl StateWriter {
             self.file.as_file().sync_all()?;
             self.file.persist(&path).map_err(|e| e.error)?;
             // A rename is on disk only once the folder is.
-            system::sync_folder(folder(&path))?;
+            sync_folder(folder(&path))?;
             Ok(len)
         });
         written.map_err(|cause| StateFileError::NotSaved { path, cause })

@@ -14,7 +14,7 @@ use super::manifest::{self, Item, Manifest, hex};
 use super::segments::Segments;
 use super::{BIN, Progress, c_engine, space};
 use crate::checkpoint::Checkpoint;
-use crate::checkpoint::atomic::{Access, replace, sync_folder};
+use crate::checkpoint::atomic::{Access, replace, sweep, sync_folder};
 use crate::stream::{Error, OpenFiles, Walk, open_shards};
 
 const PARTIAL: &str = "trunk.bin.partial";
@@ -190,6 +190,8 @@ impl Names {
             .map_err(|e| Error::write(&self.partial, "rename", e))?;
         sync_folder(out).map_err(|e| Error::write(out, "bring to the drive", e))?;
         let path = out.join(manifest::FILE);
+        // What a kill left of an earlier manifest; whoever holds the lock writes alone.
+        sweep(&path);
         let failed = |e| Error::write(&path, "write", e);
         let text = serde_json::to_vec(manifest).map_err(|e| failed(e.into()))?;
         replace(&path, Access::Private, &text).map_err(failed)?;

@@ -63,6 +63,10 @@ pub fn write(
     blocks.retain(|&(at, _)| at < text.len());
 }
 
+/// How deep quotes and items are drawn in each other. No page is so wide that more can be seen, and a model that only opens them
+/// would cost more with every level.
+const DEEPEST: usize = 64;
+
 /// Columns in front of the rows of an item or a quote.
 struct Margin {
     /// In front of its first row, once.
@@ -144,10 +148,13 @@ impl Writer<'_> {
             }
             Tag::BlockQuote(_) => {
                 self.flush();
-                self.begin(at);
+                let deep = self.margins.len() >= DEEPEST;
+                if !deep {
+                    self.begin(at);
+                }
                 self.margins.push(Margin {
                     first: None,
-                    rest: "│ ".to_owned(),
+                    rest: if deep { "" } else { "│ " }.to_owned(),
                 });
             }
             Tag::CodeBlock(kind) => {
@@ -162,6 +169,12 @@ impl Writer<'_> {
             Tag::List(first) => {
                 self.flush();
                 self.lists.push(first);
+            }
+            Tag::Item if self.margins.len() >= DEEPEST => {
+                self.margins.push(Margin {
+                    first: None,
+                    rest: String::new(),
+                });
             }
             Tag::Item => {
                 self.begin(at);

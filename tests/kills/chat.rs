@@ -1,9 +1,5 @@
-//! `k3 chat` killed at seeded moments while it chats and saves, and started again. Moments are counted in system calls and
-//! in bytes that were printed, never in time. A few kills always run; `what_three_hundred_kills_leave` is asked for.
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
+//! `k3 chat` killed while it chats and saves: no turn that ended is lost, every token that was printed is kept, and what goes
+//! on afterwards is what nothing killed.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -16,27 +12,19 @@ use k3::checkpoint::demo;
 use k3::text::{
     Channel, CompletionParser, Event, Markers, Message, Role, Thinking, Tokenizer, history,
 };
-use support::draw::XorShift;
 
-const SAID: [&str; 3] = ["hello", "thanks", "what is the ring?"];
-const HISTORY: &str = "talk.jsonl";
-/// What moments are counted in. A name that this machine has no call of is skipped (`?`).
-const CALLS: [&str; 8] = [
-    "write",
-    "fdatasync",
-    "fsync",
-    "rename",
-    "renameat",
-    "renameat2",
-    "unlink",
-    "unlinkat",
-];
+use crate::draw::XorShift;
+use crate::{Blow, CALLS, Tally, can_trace, counted, names, striking, tracer};
 
-/// When a process is killed.
+/// What is said.
+pub const SAID: [&str; 3] = ["hello", "thanks", "what is the ring?"];
+/// The history file.
+pub const HISTORY: &str = "talk.jsonl";
+/// When something comes over a process.
 #[derive(Clone, Debug)]
 enum Moment {
     /// As one of its threads begins this call for the n-th time.
-    Call(&'static str, usize),
+    Call(&'static str, usize, Blow),
     /// When so many bytes of the answer have been read.
     Printed(usize),
 }
@@ -70,7 +58,7 @@ impl Kept {
 }
 
 /// The conversation as nothing killed it.
-struct Whole {
+pub struct Whole {
     home: tempfile::TempDir,
     tokenizer: Tokenizer,
     markers: Markers,
@@ -82,17 +70,24 @@ struct Whole {
     calls: BTreeMap<&'static str, usize>,
 }
 
-fn chat(folder: &Path, home: &Path, tracer: &[String], said: &[&str], printed: usize) -> Said {
+/// The command that talks, with its files in `folder`.
+pub fn command(folder: &Path, home: &Path, tracer: &[String]) -> Command {
     let k3 = env!("CARGO_BIN_EXE_k3");
     let mut words = tracer.iter().map(String::as_str).chain([k3]);
-    let mut child = Command::new(words.next().unwrap())
+    let mut command = Command::new(words.next().unwrap());
+    command
         .args(words)
         .args(["chat", "--demo", "--thinking-effort", "low", "--history"])
         .arg(folder.join(HISTORY))
         .arg("--state-dir")
         .arg(folder.join("states"))
         .env("HOME", home)
-        .env("XDG_CACHE_HOME", home)
+        .env("XDG_CACHE_HOME", home);
+    command
+}
+
+fn chat(folder: &Path, home: &Path, tracer: &[String], said: &[&str], printed: usize) -> Said {
+    let mut child = command(folder, home, tracer)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -122,30 +117,16 @@ fn chat(folder: &Path, home: &Path, tracer: &[String], said: &[&str], printed: u
     }
 }
 
-/// What calls are watched with; `more` says what is done about them.
-fn tracer(log: &Path, more: &[String]) -> Vec<String> {
-    let calls = CALLS.map(|call| format!("?{call}")).join(",");
-    let log = log.to_str().unwrap();
-    let mut words = ["strace", "-f", "-qq", "-o", log]
-        .map(String::from)
-        .to_vec();
-    words.extend(["-e".into(), format!("trace={calls}")]);
-    words.extend_from_slice(more);
-    words
-}
-
-/// Whether calls can be watched on this machine.
-fn can_trace() -> bool {
-    let words = tracer(Path::new("/dev/null"), &[]);
-    let run = Command::new(&words[0])
-        .args(&words[1..])
-        .arg("true")
-        .output();
-    run.is_ok_and(|output| output.status.success())
+/// A conversation of one message in a folder of its own, under this tracer.
+pub fn short(home: &Path, tracer: &[String]) {
+    let folder = tempfile::tempdir().unwrap();
+    let said = chat(folder.path(), home, tracer, &SAID[..1], usize::MAX);
+    assert_eq!(said.code, Some(0), "{}", said.err);
 }
 
 impl Whole {
-    fn new() -> Self {
+    /// Talks, and counts calls.
+    pub fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let model = demo::unpack(&home.path().join("k3-tui")).unwrap();
         let tokenizer = Tokenizer::load(&model).unwrap();
@@ -164,20 +145,7 @@ impl Whole {
         assert_eq!(said.code, Some(0), "{}", said.err);
         let mut calls = BTreeMap::new();
         if traced {
-            let log = std::fs::read_to_string(&log).unwrap();
-            for call in CALLS {
-                let mut threads = BTreeMap::<&str, usize>::new();
-                for line in log.lines() {
-                    if let Some((thread, rest)) = line.split_once(' ')
-                        && rest.trim_start().starts_with(&format!("{call}("))
-                    {
-                        *threads.entry(thread).or_default() += 1;
-                    }
-                }
-                if let Some(most) = threads.into_values().max() {
-                    calls.insert(call, most);
-                }
-            }
+            calls = counted(&CALLS, &log);
             assert!(calls["fdatasync"] > 40 && calls["fsync"] > 5, "{calls:?}");
         }
         let kept = kept(folder.path());
@@ -194,13 +162,14 @@ impl Whole {
         }
     }
 
-    fn moment(&self, draw: &mut XorShift) -> Moment {
+    fn moment(&self, draw: &mut XorShift, blows: &[Blow]) -> Moment {
         let calls: Vec<_> = self.calls.iter().collect();
         match calls.is_empty() || draw.below(4) == 0 {
             true => Moment::Printed(1 + draw.below(self.out.len())),
             false => {
                 let (call, most) = calls[draw.below(calls.len())];
-                Moment::Call(call, 1 + draw.below(*most))
+                let blow = blows[draw.below(blows.len())];
+                Moment::Call(call, 1 + draw.below(*most), blow)
             }
         }
     }
@@ -209,11 +178,7 @@ impl Whole {
         let (words, printed) = match moment {
             None => (Vec::new(), usize::MAX),
             Some(Moment::Printed(bytes)) => (Vec::new(), *bytes),
-            Some(Moment::Call(call, n)) => {
-                let kill = format!("inject={call}:signal=SIGKILL:when={n}");
-                let more = ["-e".into(), kill];
-                (tracer(Path::new("/dev/null"), &more), usize::MAX)
-            }
+            Some(Moment::Call(call, n, blow)) => (striking(call, *n, *blow), usize::MAX),
         };
         chat(folder, self.home.path(), &words, said, printed)
     }
@@ -266,7 +231,9 @@ impl Whole {
             pairs.filter(|(ids, whole)| ids == whole).count()
         };
         assert!(whole(&kept) + 1 >= kept.answers.len());
-        let ended = said.err.matches("tokens a second").count();
+        // One that was stopped by a signal is told as well, and is to be gone on with.
+        let told = said.err.matches("tokens a second").count();
+        let ended = told - said.err.matches("stopped; /continue").count();
         let saved = kept.messages.iter().filter(|m| m.role == Role::Assistant);
         assert!(
             saved.count() >= whole(before) + ended && whole(&kept) >= whole(before) + ended,
@@ -279,7 +246,7 @@ impl Whole {
             assert!(all.starts_with(&said.out), "{:?}\n{all:?}", said.out);
         }
         // Each flush is a token: the one whose flush was not let through may be gone, no other.
-        if let Moment::Call("fdatasync", n) = moment
+        if let Moment::Call("fdatasync", n, _) = moment
             && said.killed
         {
             assert!(kept.tokens() + 1 >= before.tokens() + n);
@@ -288,7 +255,7 @@ impl Whole {
     }
 
     /// Kills once or more, then lets it end.
-    fn case(&self, draw: &mut XorShift, tally: &mut Tally) {
+    fn case(&self, draw: &mut XorShift, blows: &[Blow], tally: &mut Tally) {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let mut kept = Kept {
@@ -297,14 +264,20 @@ impl Whole {
             partial: false,
         };
         loop {
-            let moment = self.moment(draw);
+            let moment = self.moment(draw, blows);
             let said = self.run(folder, Some(&moment), &SAID[kept.users()..]);
             let place = format!("{moment:?}: {}", said.err);
-            assert!(said.killed || said.code == Some(0), "{place}");
-            tally.note(&moment, said.killed);
+            let struck = said.killed || said.code == Some(5);
+            assert!(struck || said.code == Some(0), "{place}");
+            assert!(!said.err.contains("panicked"), "{place}");
+            let by = match &moment {
+                Moment::Call(call, ..) => call,
+                Moment::Printed(_) => "printed",
+            };
+            tally.note(by, struck);
             kept = self.check(folder, &said, &kept, &moment);
             tally.partial += usize::from(kept.partial);
-            if !said.killed || draw.below(4) > 0 {
+            if !struck || draw.below(4) > 0 {
                 break;
             }
         }
@@ -331,48 +304,14 @@ impl Whole {
         }
     }
 
-    fn campaign(&self, seed: u32, cases: usize) -> Tally {
+    fn campaign(&self, seed: u32, blows: &[Blow], cases: usize) -> Tally {
         let mut draw = XorShift::new(seed);
         let mut tally = Tally::default();
         while tally.kills < cases {
-            self.case(&mut draw, &mut tally);
+            self.case(&mut draw, blows, &mut tally);
         }
         tally
     }
-}
-
-/// Figures of a campaign.
-#[derive(Debug, Default)]
-struct Tally {
-    kills: usize,
-    /// By what they were counted in.
-    by: BTreeMap<&'static str, usize>,
-    /// Runs that ended before their moment came.
-    survived: usize,
-    /// Kills that left a part of an answer.
-    partial: usize,
-}
-
-impl Tally {
-    fn note(&mut self, moment: &Moment, killed: bool) {
-        if !killed {
-            self.survived += 1;
-            return;
-        }
-        self.kills += 1;
-        let by = match moment {
-            Moment::Call(call, _) => call,
-            Moment::Printed(_) => "printed",
-        };
-        *self.by.entry(by).or_default() += 1;
-    }
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten();
-    entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect()
 }
 
 /// What the next start will find, looked up in a copy: opening tidies up.
@@ -410,14 +349,92 @@ fn kept(folder: &Path) -> Kept {
 
 #[test]
 fn a_kill_loses_nothing_but_the_token_that_is_being_computed() {
-    let tally = Whole::new().campaign(20_261_129, 12);
-    println!("{tally:?}");
+    let tally = Whole::new().campaign(20_261_129, &[Blow::Kill], 12);
+    println!("chat, seed 20261129: {tally:?}");
 }
 
 #[test]
 #[ignore = "takes minutes: cargo test --test kills -- --ignored --nocapture"]
-fn what_three_hundred_kills_leave() {
+fn what_four_hundred_kills_of_a_chat_leave() {
     let seed = 1;
-    let tally = Whole::new().campaign(seed, 300);
-    println!("seed {seed}: {tally:?}");
+    let tally = Whole::new().campaign(seed, &[Blow::Kill], 400);
+    println!("chat, seed {seed}: {tally:?}");
+}
+
+/// What ends programs, but can be heard: the answer stops between two layers, is kept, and is gone on with.
+const SIGNALS: [Blow; 3] = [
+    Blow::Signal("SIGTERM"),
+    Blow::Signal("SIGHUP"),
+    Blow::Signal("SIGINT"),
+];
+
+#[test]
+fn a_signal_at_any_moment_keeps_all_that_was_said() {
+    if !can_trace() {
+        println!("signals: NOT RUN, there is no strace that may trace");
+        return;
+    }
+    let tally = Whole::new().campaign(20_261_130, &SIGNALS, 8);
+    println!("signals, seed 20261130: {tally:?}");
+}
+
+#[test]
+#[ignore = "takes minutes: cargo test --test kills -- --ignored --nocapture"]
+fn what_a_hundred_signals_leave() {
+    let seed = 4;
+    let tally = Whole::new().campaign(seed, &SIGNALS, 100);
+    println!("signals, seed {seed}: {tally:?}");
+}
+
+/// Errors of the system while it talks: it goes on or ends with words, never by a panic; nothing that was told as kept is lost,
+/// and once the system is well the conversation is finished as if nothing had come.
+impl Whole {
+    /// One error; whether it was felt.
+    pub fn fault(&self, call: &'static str, n: usize, blow: Blow) -> bool {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let moment = Moment::Call(call, n, blow);
+        let said = self.run(folder, Some(&moment), &SAID);
+        crate::faults::ended_in_words(said.killed, said.code, &said.err, &format!("{moment:?}"));
+        let kept = kept(folder);
+        for (at, ids) in kept.answers.iter().enumerate() {
+            assert!(
+                self.answers[at].starts_with(ids),
+                "{moment:?}: another answer"
+            );
+        }
+        let unsaved = said.err.contains("not saved") || said.err.contains("saving it will fail");
+        if said.code == Some(0) && !unsaved {
+            let history = std::fs::read(folder.join(HISTORY)).unwrap_or_default();
+            assert!(history == self.history, "{moment:?}: {}", said.err);
+        }
+        let rest = &SAID[kept.users().min(SAID.len())..];
+        let said = self.run(folder, None, rest);
+        assert_eq!(said.code, Some(0), "{moment:?}: {}", said.err);
+        let history = std::fs::read(folder.join(HISTORY)).unwrap();
+        assert!(history == self.history, "{moment:?}: not gone on with");
+        true
+    }
+
+    /// Checks what a process left that was not killed, finishes the conversation and compares it.
+    pub fn finish(&self, folder: &Path, place: &str) {
+        let kept = kept(folder);
+        for (at, ids) in kept.answers.iter().enumerate() {
+            assert!(self.answers[at].starts_with(ids), "{place}: another answer");
+        }
+        let said = self.run(folder, None, &SAID[kept.users()..]);
+        assert_eq!(said.code, Some(0), "{place}: {}", said.err);
+        let history = std::fs::read(folder.join(HISTORY)).unwrap();
+        assert!(history == self.history, "{place}: not gone on with");
+    }
+
+    /// What is printed when nothing comes.
+    pub fn out(&self) -> &str {
+        &self.out
+    }
+
+    /// The folder in which its demo model is.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
 }
