@@ -1,7 +1,9 @@
 //! How a group of codes becomes the 32 weights that it stands for. Products of many tokens widen their rows with it.
 
 use super::GROUP;
-use super::table::{TABLES, Table};
+use super::table::TABLES;
+#[cfg(target_arch = "x86_64")]
+use super::table::Table;
 use crate::kernels::lanes::Lanes;
 
 /// One group of 16 bytes, the low half of a byte first.
