@@ -867,7 +867,13 @@ fn a_whole_session_with_a_server_and_on_to_the_model_here() {
     session.wait_for("# on: hello there");
     session.wait_for("Hi from far away.");
     session.wait_for("of answer; first after");
-    session.wait_for("requests that wait                   2");
+    session.wait("the queue", |screen| {
+        let contents = screen.contents();
+        let row = contents
+            .lines()
+            .find(|row| row.contains("requests that wait"));
+        row.is_some_and(|row| row.trim_end().ends_with(" 2"))
+    });
     session.send("/preset laptop\r");
     session.wait_for("the model runs on a server");
     session.send("/backend\r");

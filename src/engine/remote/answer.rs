@@ -9,6 +9,9 @@ use super::figures::Counted;
 use crate::chat::{Ended, Limits, TurnFacts};
 use crate::text::{Channel, Ending, Place, Thinking};
 
+/// Seconds that an answer must take for a pace.
+const SHORTEST: f64 = 0.2;
+
 /// An answer that is coming.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -148,7 +151,8 @@ impl Answer {
             .saturating_duration_since(self.first?)
             .as_secs_f64();
         let tokens = self.tokens().saturating_sub(1);
-        (seconds > 0.0 && tokens > 0).then(|| tokens as f64 / seconds)
+        // What comes at once was made before: that is no pace.
+        (seconds >= SHORTEST && tokens > 0).then(|| tokens as f64 / seconds)
     }
 
     /// How it ended, as the server and the marks in it say; it came to its end.

@@ -191,7 +191,9 @@ fn session(state: &State, shown: &Telemetry, figures: &RemoteFigures) -> Vec<Row
         }
         None => "since the start, tokens".to_owned(),
     };
-    let mut rows = counts(&since, Some(figures.all));
+    // A server that counts nothing has not counted nought.
+    let all = (figures.all != Counted::default()).then_some(figures.all);
+    let mut rows = counts(&since, all);
     rows.push(Row::figure("asked again", number(Some(figures.again))));
     rows.push(Row::figure("memory here GB", gigabytes(shown.rss_bytes)));
     rows
