@@ -32,7 +32,7 @@ fn embed_says_what_is_wrong_with_a_model() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere does not exist"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere: does not exist"));
 }
 
 #[test]
