@@ -1,5 +1,5 @@
-//! What a server says about itself under `/metrics`: the text format of Prometheus, and the names that vLLM and SGLang have in
-//! it. Not when it is asked.
+//! What a server says about itself under `/metrics`: the text format of Prometheus, and the names that vLLM, SGLang and llama.cpp
+//! have in it. Not when it is asked.
 
 use std::time::Instant;
 
@@ -11,19 +11,19 @@ struct Names {
     engine: &'static str,
     running: &'static str,
     waiting: &'static str,
-    /// A share, 0 to 1. The second is an older name.
-    cache: [&'static str; 2],
+    /// A share, 0 to 1; the newest name first.
+    cache: &'static [&'static str],
     /// Tokens a second; where there is none, a count of tokens.
     pace: Option<&'static str>,
     made: &'static str,
 }
 
-const KNOWN: [Names; 2] = [
+const KNOWN: [Names; 3] = [
     Names {
         engine: "vLLM",
         running: "vllm:num_requests_running",
         waiting: "vllm:num_requests_waiting",
-        cache: ["vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"],
+        cache: &["vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"],
         pace: None,
         made: "vllm:generation_tokens_total",
     },
@@ -31,9 +31,17 @@ const KNOWN: [Names; 2] = [
         engine: "SGLang",
         running: "sglang:num_running_reqs",
         waiting: "sglang:num_queue_reqs",
-        cache: ["sglang:token_usage", "sglang:token_usage"],
+        cache: &["sglang:token_usage"],
         pace: Some("sglang:gen_throughput"),
         made: "sglang:generation_tokens_total",
+    },
+    Names {
+        engine: "llama.cpp",
+        running: "llamacpp:requests_processing",
+        waiting: "llamacpp:requests_deferred",
+        cache: &[],
+        pace: None,
+        made: "llamacpp:tokens_predicted_total",
     },
 ];
 
@@ -102,7 +110,7 @@ impl Reader {
         let names = KNOWN
             .iter()
             .find(|names| count(names.running).is_some() || count(names.waiting).is_some())?;
-        let cache = names.cache.into_iter().find_map(|name| reading(text, name));
+        let cache = names.cache.iter().find_map(|name| reading(text, name));
         let told = names.pace.and_then(|name| reading(text, name));
         let counted = count(names.made).and_then(|total| self.made.rate(now, total));
         Some(ServerFigures {
@@ -164,6 +172,19 @@ vllm:generation_tokens_total{engine="0"} 1000.0
             waiting: Some(0),
             cache: Some(0.5),
             pace: Some(123.5),
+        };
+        assert_eq!(Reader::default().read(text, Instant::now()), Some(figures));
+    }
+
+    #[test]
+    fn llama_cpp_is_read() {
+        let text = "llamacpp:tokens_predicted_total 109\nllamacpp:requests_processing 1\nllamacpp:requests_deferred 2\n";
+        let figures = ServerFigures {
+            engine: "llama.cpp",
+            running: Some(1),
+            waiting: Some(2),
+            cache: None,
+            pace: None,
         };
         assert_eq!(Reader::default().read(text, Instant::now()), Some(figures));
     }

@@ -10,6 +10,31 @@ pub(super) struct Served {
     /// Positions that it may have, where the server says that.
     #[serde(default)]
     pub max_model_len: Option<usize>,
+    /// The same, of llama.cpp.
+    #[serde(default)]
+    meta: Option<Meta>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct Meta {
+    n_ctx: Option<usize>,
+}
+
+impl Served {
+    /// A model of which the name is all that is known.
+    pub fn named(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            max_model_len: None,
+            meta: None,
+        }
+    }
+
+    /// Positions that it may have; 0 where the server does not say.
+    pub fn context(&self) -> usize {
+        let meta = self.meta.as_ref().and_then(|meta| meta.n_ctx);
+        self.max_model_len.or(meta).unwrap_or(0)
+    }
 }
 
 #[derive(Deserialize)]
@@ -66,12 +91,12 @@ mod tests {
 
     #[test]
     fn the_only_model_or_the_one_that_is_named_is_meant() {
-        let json = r#"{"object":"list","data":[{"id":"a","object":"model","max_model_len":4096},{"id":"b","meta":{}}]}"#;
-        let both = list(json).unwrap();
-        let a = Served {
-            id: "a".into(),
-            max_model_len: Some(4096),
-        };
+        let json = r#"{"object":"list","data":[{"id":"a","object":"model","max_model_len":4096},{"id":"b","meta":{"n_ctx":2048,"n_params":5}},{"id":"c","meta":{}}]}"#;
+        let mut both = list(json).unwrap();
+        let contexts: Vec<usize> = both.iter().map(Served::context).collect();
+        assert_eq!(contexts, [4096, 2048, 0]);
+        both.pop();
+        let a = both[0].clone();
         assert_eq!(pick(both[..1].to_vec(), None), Ok(a.clone()));
         assert_eq!(pick(both.clone(), Some("a")), Ok(a));
         let why = pick(both.clone(), None).unwrap_err();

@@ -155,7 +155,7 @@ impl Engine {
     }
 
     fn listen(&mut self) -> Result<(), Gone> {
-        let context = self.served.max_model_len.unwrap_or(0);
+        let context = self.served.context();
         self.ends.telemetry.set(|telemetry| {
             telemetry.activity = Activity::Idle;
             telemetry.positions = (0, context);
@@ -679,7 +679,7 @@ impl Engine {
 
     /// The figures of an answer under way.
     fn show(&self, answer: &Answer) {
-        let context = self.served.max_model_len.unwrap_or(0);
+        let context = self.served.context();
         self.ends.telemetry.set(|telemetry| {
             if answer.is_begun() {
                 telemetry.activity = Activity::Decode;
@@ -756,10 +756,7 @@ fn serve(client: &Client, retry: &Retry) -> anyhow::Result<Served> {
             Ok(list) => break list,
             // Some have no list; then the name that was given is believed.
             Err(Fault::Status { status: 404, .. }) if wanted.is_some() => {
-                return Ok(Served {
-                    id: wanted.unwrap_or_default().to_owned(),
-                    max_model_len: None,
-                });
+                return Ok(Served::named(wanted.unwrap_or_default()));
             }
             Err(fault) => {
                 let wait = retry.wait(&fault, again).filter(|_| again < AT_THE_START);
