@@ -50,7 +50,7 @@ fn entries(folder: &str) -> usize {
 
 fn held() -> Held {
     Held {
-        memory: status_bytes("VmRSS").unwrap(),
+        memory: status_bytes("VmRSS:").unwrap(),
         files: entries("/proc/self/fd"),
         threads: entries("/proc/self/task"),
     }

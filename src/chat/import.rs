@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::Value;
 
+use crate::checkpoint::one_line;
+use crate::text::Message;
 use crate::text::history::misplaced;
-use crate::text::{Message, one_line};
 
 /// Fields that say nothing of what was said.
 const LEFT_OUT: [&str; 10] = [

@@ -11,7 +11,8 @@ use sha2::{Digest, Sha256};
 use super::Sampling;
 use super::facts::{seal_of_all, thinking};
 use crate::checkpoint::atomic::AtomicFile;
-use crate::text::{Channel, Message, Thinking, one_line};
+use crate::checkpoint::one_line;
+use crate::text::{Channel, Message, Thinking};
 
 /// What a journal appends to the name of the history.
 pub(super) const SUFFIX: &str = ".journal";

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use super::Error;
 use super::import::{self, Not, Words};
+use crate::checkpoint::one_line;
 use crate::text::history::{LONGEST_LINE, misplaced, parse};
-use crate::text::{Message, TextError, one_line};
+use crate::text::{Message, TextError};
 
 /// Largest file that is taken for a history: sixty of its longest lines.
 const LARGEST: u64 = 1 << 30;

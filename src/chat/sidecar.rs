@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, seal};
 use crate::checkpoint::atomic::replace_own;
-use crate::text::{Message, one_line};
+use crate::checkpoint::one_line;
+use crate::text::Message;
 
 /// What a sidecar appends to the name of the history.
 pub(super) const SUFFIX: &str = ".k3";

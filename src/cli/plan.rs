@@ -11,6 +11,7 @@ use super::{open, plan_report, say};
 use crate::model::Blueprint;
 use crate::stream::pack::Pack;
 use crate::stream::{Machine, Plan, Refusal, plan};
+use crate::text::visible;
 
 /// Arguments of `k3 plan`.
 #[derive(Args)]
@@ -55,7 +56,7 @@ pub fn run(arguments: &PlanArgs) -> anyhow::Result<()> {
         }
         false => plan_report::text(&made, &shape, arguments.rates),
     };
-    std::io::stdout().write_all(report.as_bytes())?;
+    std::io::stdout().write_all(visible(&report).as_bytes())?;
     refusal.map_or(Ok(()), |refusal| Err(refusal.into()))
 }
 

@@ -14,6 +14,7 @@ use super::{open, plan_report};
 use crate::checkpoint::Config;
 use crate::model::Blueprint;
 use crate::stream::{Machine, Plan, Preset, Refusal, Request, Shape, plan};
+use crate::text::visible;
 
 /// Arguments of `k3 presets`.
 #[derive(Args)]
@@ -65,7 +66,7 @@ pub fn run(arguments: &PresetsArgs) -> anyhow::Result<()> {
         true => json(arguments, &shape, &plans),
         false => text(arguments, &plans),
     };
-    std::io::stdout().write_all(report.as_bytes())?;
+    std::io::stdout().write_all(visible(&report).as_bytes())?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint;
+use crate::checkpoint::one_line;
 
 /// A read that failed, or a request that no walk foresees.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +116,8 @@ impl Error {
     pub(super) fn pack(path: &Path, problem: impl Into<String>) -> Self {
         Self::Pack {
             path: path.to_owned(),
-            problem: problem.into(),
+            // It may quote a manifest.
+            problem: one_line(&problem.into()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::error::{Result, TextError};
 use super::message::{Message, Role};
-use super::one_line;
+use crate::checkpoint::one_line;
 
 /// Longest line of a history, in bytes and without its line end.
 pub const LONGEST_LINE: u64 = 16 << 20;

@@ -34,4 +34,4 @@ pub use message::{Effort, Message, Role, Thinking};
 pub use tokenizer::{Names, Tokenizer};
 pub use turn::{Turn, TurnError};
 pub use utf8::Utf8Stream;
-pub use visible::{one_line, picture, visible};
+pub use visible::{picture, visible};

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use super::error::{Result, TextError, read_file};
-use super::one_line;
+use crate::checkpoint::one_line;
 
 /// How many special tokens there are, named ones and reserved ones.
 pub const COUNT: u32 = 256;

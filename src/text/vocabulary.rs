@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::error::{Result, TextError, read_file};
-use super::one_line;
+use crate::checkpoint::one_line;
 
 /// Longest token that is accepted, in bytes; the longest of the release has 256.
 const LONGEST_TOKEN: usize = 512;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::{TelemetryView, Theme, ThinkView, editor};
-use crate::checkpoint::atomic;
+use crate::checkpoint::{atomic, one_line};
 use crate::cli::Exit;
 use crate::cli::remote::ServerSettings;
 use crate::stream::Preset;
@@ -130,7 +130,7 @@ impl Settings {
     pub fn parse(text: &str) -> Result<Self, String> {
         toml::from_str(text).map_err(|error| {
             // The error's own display shows the line, which may hold anything, over several lines.
-            let why = error.message().trim().replace('\n', "; ");
+            let why = one_line(&error.message().trim().replace('\n', "; "));
             match error.span().and_then(|span| text.get(..span.start)) {
                 Some(before) => format!("line {}: {why}", 1 + before.matches('\n').count()),
                 None => why,

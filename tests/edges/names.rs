@@ -1,7 +1,7 @@
 //! Names and texts that hold what a terminal obeys: in no message, on no screen.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -175,10 +175,7 @@ fn screen(home: &Path, words: &[&str]) -> Vec<u8> {
     let mut child = pair.slave.spawn_command(command).unwrap();
     drop(pair.slave);
     let sent = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
-    let (mut reader, mut writer) = (
-        pair.master.try_clone_reader().unwrap(),
-        pair.master.take_writer().unwrap(),
-    );
+    let mut reader = pair.master.try_clone_reader().unwrap();
     let gathered = Arc::clone(&sent);
     let listen = std::thread::spawn(move || {
         let mut bytes = [0; 4096];
@@ -195,11 +192,11 @@ fn screen(home: &Path, words: &[&str]) -> Vec<u8> {
     let (seen, late) = sent.1.wait_timeout_while(seen, wait, waiting).unwrap();
     assert!(!late.timed_out(), "{}", String::from_utf8_lossy(&seen));
     drop(seen);
-    // The draft is taken away first, then the end of the input ends the program.
-    writer.write_all(b"\x03\x03\x04").unwrap();
-    writer.flush().unwrap();
+    let id = i32::try_from(child.process_id().unwrap()).unwrap();
+    let id = rustix::process::Pid::from_raw(id).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
     child.wait().unwrap();
-    drop((writer, pair.master));
+    drop(pair.master);
     listen.join().unwrap();
     std::mem::take(&mut *sent.0.lock().unwrap())
 }

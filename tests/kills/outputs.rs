@@ -62,6 +62,7 @@ fn a_reader_of_the_answers_that_goes_away_costs_nothing() {
             status.code(),
             &err,
             "a closed pipe",
+            false,
         );
         whole.finish(folder.path(), "a closed pipe");
     }
@@ -176,6 +177,7 @@ fn a_terminal_that_is_closed_ends_the_program_and_loses_nothing() {
                 |seen: &[u8], word: &str| seen.windows(word.len()).any(|w| w == word.as_bytes());
             while !words.iter().any(|word| has(&seen, word)) {
                 let count = reader.read(&mut bytes).unwrap();
+                assert!(count > 0, "it ended: {}", String::from_utf8_lossy(&seen));
                 seen.extend_from_slice(&bytes[..count]);
             }
         };

@@ -91,8 +91,10 @@ fn open(bytes: &[u8], changed: usize) -> Result<Opened, String> {
         assert!(IDS.starts_with(&partial.ids), "other ids are believed");
     }
     let was = |path: &Path| fs::read(path).is_ok_and(|now| now == bytes);
+    // A journal of which no token was written whole holds nothing.
+    let empty = changed == 1 && bytes.iter().filter(|byte| **byte == b'\n').count() < 2;
     assert!(
-        names(folder.path()).iter().any(|path| was(path)),
+        empty || names(folder.path()).iter().any(|path| was(path)),
         "what the file held is gone after opening"
     );
     let plain = opened.kept.is_none();

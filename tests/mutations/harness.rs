@@ -2,6 +2,7 @@
 //! answer, in memory that the size of the file bounds, and, if it is a refusal, in one line that names the file.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -12,8 +13,10 @@ use crate::mutate::Mutator;
 const FEW: u32 = 100;
 /// The seed of every run; `K3_SEED` names another.
 const SEED: u32 = 1;
-/// A file that takes longer hangs, for a campaign's watchdog.
+/// A file that keeps the processor longer hangs, for a campaign's watchdog.
 const HANGS: Duration = Duration::from_secs(2);
+/// And so does one for which nothing is done for so long.
+const STANDS: Duration = Duration::from_secs(60);
 
 /// What is read, and how.
 pub struct Format<'f> {
@@ -103,20 +106,24 @@ pub fn one_line(said: &str, place: &str) {
 
 /// Ends the process when one file takes too long. Only in campaigns: a busy machine may be slow at any moment.
 struct Watch {
-    running: &'static Mutex<Option<(u32, Instant)>>,
+    running: &'static Mutex<Option<(u32, Instant, Duration)>>,
 }
 
 impl Watch {
+    /// Watches the thread that starts it.
     fn start(name: &'static str) -> Self {
-        let running: &'static Mutex<Option<(u32, Instant)>> = Box::leak(Box::default());
+        let running: &'static Mutex<Option<(u32, Instant, Duration)>> = Box::leak(Box::default());
+        let thread = thread();
+        let stat = thread.clone();
         std::thread::spawn(move || {
             loop {
                 std::thread::park_timeout(HANGS / 8);
-                if let Some((case, began)) = *running.lock().unwrap()
-                    && began.elapsed() > HANGS
-                {
-                    eprintln!("{name}: changed file {case} takes longer than {HANGS:?}");
-                    std::process::abort();
+                if let Some((case, began, worked)) = *running.lock().unwrap() {
+                    let works = self::worked(stat.as_deref()).saturating_sub(worked);
+                    if works > HANGS || began.elapsed() > STANDS {
+                        eprintln!("{name}: changed file {case} takes longer than {HANGS:?}");
+                        std::process::abort();
+                    }
                 }
             }
         });
@@ -124,10 +131,30 @@ impl Watch {
     }
 
     fn begin(&self, case: u32) {
-        *self.running.lock().unwrap() = Some((case, Instant::now()));
+        let worked = worked(thread().as_deref());
+        *self.running.lock().unwrap() = Some((case, Instant::now(), worked));
     }
 
     fn end(&self) {
         *self.running.lock().unwrap() = None;
     }
+}
+
+/// Where the system tells of this thread, if it does.
+fn thread() -> Option<PathBuf> {
+    let here = std::fs::read_link("/proc/thread-self").ok()?;
+    Some(Path::new("/proc").join(here).join("stat"))
+}
+
+/// Time that the processor has worked for a thread: what a drive that is slow to flush takes is no fault of a file. Nothing where
+/// it cannot be known.
+fn worked(thread: Option<&Path>) -> Duration {
+    let fields = || -> Option<u64> {
+        let stat = std::fs::read_to_string(thread?).ok()?;
+        let (_, rest) = stat.rsplit_once(')')?;
+        // User and system time are the 14th and 15th field of the line, in hundredths of a second.
+        let times = rest.split_whitespace().skip(11).take(2);
+        times.map(|field| field.parse::<u64>().ok()).sum()
+    };
+    Duration::from_millis(10 * fields().unwrap_or(0))
 }
