@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::bench::{huge_granted, to_json};
 use crate::cli::bench_file::BenchFile;
+use crate::cli::say;
 use crate::stream::measure::{Case, Pattern, Rates, measure_direct};
 use crate::stream::{ReadAt, Volume};
 
@@ -74,7 +75,7 @@ impl Drive {
 
     fn fill(&mut self, sample: Duration) {
         let name = self.folder.display();
-        eprintln!(
+        say!(
             "k3: {name}: measuring the drive, about {:.0} s",
             sample.as_secs_f64() * samples() as f64
         );

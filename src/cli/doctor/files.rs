@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::checkpoint::verify::{Examined, Fault, examine};
 use crate::checkpoint::{Checkpoint, Config, release};
+use crate::cli::say;
 use crate::stream::Volume;
 use crate::stream::pack::Pack;
 use crate::text::Tokenizer;
@@ -51,7 +52,7 @@ impl Files {
         let mut examined = Examined::default();
         let mut config = None;
         if let Some(model) = model {
-            eprintln!("k3: {}: looking at the files", model.display());
+            say!("k3: {}: looking at the files", model.display());
             examined = examine(model)?;
             config = Config::load(&model.join("config.json")).ok();
         }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::cli::machine::{load, processor};
 use crate::cli::plan_report::limit_name;
+use crate::cli::say;
 use crate::kernels::Isa;
 use crate::model::Compute;
 use crate::model::measure::{TokenRates, token_rates};
@@ -136,7 +137,7 @@ fn rates(isa: Isa, usable: Option<u64>, warnings: &mut Vec<String>) -> Option<To
         warnings.push("there is too little memory to measure how fast it is".into());
         return None;
     }
-    eprintln!("k3: measuring memory and kernels");
+    say!("k3: measuring memory and kernels");
     let rates = Compute::new(system::cores(), isa)
         .and_then(|compute| token_rates(&compute, bytes as usize));
     match rates {

@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail};
 use super::pin::Pin;
 use crate::cli::Exit;
 use crate::cli::run::interrupt;
+use crate::cli::say;
 use crate::stream::sums::known::Known;
 use crate::system;
 
@@ -102,7 +103,7 @@ impl Client {
                 // It may have had the signal too and be gone already. What it fetched so far stays.
                 let _ = child.kill();
                 let _ = child.wait();
-                eprintln!("k3: the same command goes on from here");
+                say!("k3: the same command goes on from here");
                 return Err(Exit::Interrupted.into());
             }
             std::thread::sleep(EVERY);

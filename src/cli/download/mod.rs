@@ -16,6 +16,7 @@ use super::quote::quoted;
 use super::synth::size;
 use super::{Exit, verify};
 use crate::checkpoint::release;
+use crate::cli::say;
 use crate::stream::sums::known::is_commit;
 
 /// Arguments of `k3 download`.
@@ -90,7 +91,7 @@ pub fn run(arguments: &DownloadArgs) -> anyhow::Result<()> {
         revision: commit,
     };
     pin.save(dir)?;
-    eprintln!(
+    say!(
         "k3: {repository} at {} into {}",
         pin.revision,
         dir.display()
@@ -100,7 +101,7 @@ pub fn run(arguments: &DownloadArgs) -> anyhow::Result<()> {
     client.fetch(dir, &pin, &["--exclude", "*.safetensors"])?;
     let total = room::total(dir)?;
     room::refuse_full(dir, total)?;
-    eprintln!(
+    say!(
         "k3: {} in all, {} of it are here",
         size(total),
         size(room::there(dir))
@@ -108,7 +109,7 @@ pub fn run(arguments: &DownloadArgs) -> anyhow::Result<()> {
     client.fetch(dir, &pin, &["--max-workers", "16"])?;
     verify::after_download(dir, *full)?;
     if !full {
-        eprintln!(
+        say!(
             "k3: every byte is compared by k3 verify {} --full",
             quoted(dir)
         );

@@ -11,7 +11,7 @@ use crate::checkpoint::verify::Fault;
 use crate::checkpoint::{Checkpoint, Config, release, shards};
 use crate::cli::budget::BudgetArgs;
 use crate::cli::run::interrupt;
-use crate::cli::{Exit, model, open};
+use crate::cli::{Exit, model, open, say};
 use crate::kernels::{Isa, argmax};
 use crate::model::{Blueprint, Compute, Network, Want};
 use crate::stream::TrunkPlan;
@@ -103,7 +103,7 @@ pub(super) fn refuse_other_model(path: &Path) -> anyhow::Result<()> {
 /// # Errors
 /// The machine cannot hold the plan, reading or computing fails, a signal came.
 pub(super) fn ask_released(path: &Path, mut config: Config) -> anyhow::Result<Vec<Answer>> {
-    eprintln!(
+    say!(
         "k3: the published answers are of engines whose low-rank norms of MLA take eps {PUBLISHED_EPS:e}, so that is taken \
          here too; chats take the official {:e}",
         config.mla.lora_norm_eps
@@ -146,7 +146,7 @@ fn ask(path: &Path, config: Config, published: &[Published]) -> anyhow::Result<V
             };
             top = top.or(row.get(id).copied());
             ids.push(id as u32);
-            eprintln!("k3: prompt {prompt:?}: {ids:?}");
+            say!("k3: prompt {prompt:?}: {ids:?}");
             if ids.len() >= next.len() {
                 break;
             }

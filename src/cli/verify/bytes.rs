@@ -14,6 +14,7 @@ use crate::checkpoint::verify::{AGAIN, Fault};
 use crate::cli::Exit;
 use crate::cli::byte_progress::ByteProgress;
 use crate::cli::run::interrupt;
+use crate::cli::say;
 use crate::stream::sums::{Journal, Sum, known::Known, sums};
 
 /// A digest that a file should have, and who says so.
@@ -51,7 +52,7 @@ pub(super) fn compare(
         None => Journal::none(),
     };
     if !journal.is_empty() {
-        eprintln!(
+        say!(
             "k3: going on after a stop: files that were read before and have not changed are not read again"
         );
     }
@@ -62,7 +63,7 @@ pub(super) fn compare(
     let read = sums(dir, &names, readers, &mut journal, &mut told)?;
     progress.end();
     let Some(sums) = read else {
-        eprintln!("k3: the same command goes on from here");
+        say!("k3: the same command goes on from here");
         return Err(Exit::Interrupted.into());
     };
     journal.finish();

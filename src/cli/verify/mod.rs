@@ -15,6 +15,7 @@ use super::provenance::Provenance;
 use super::synth::size;
 use super::{Exit, budget, open};
 use crate::checkpoint::verify::{Examined, Fault, examine};
+use crate::cli::say;
 use crate::stream::sums::known::Known;
 
 /// Arguments of `k3 verify`.
@@ -111,13 +112,13 @@ fn verify(path: &Path, arguments: &VerifyArgs, list: Option<Known>) -> anyhow::R
     let mut examined = examine(path)?;
     let mut faults = std::mem::take(&mut examined.faults);
     for fault in &faults {
-        eprintln!("k3: {fault}");
+        say!("k3: {fault}");
     }
     let mut bytes = None;
     if arguments.full {
         let compared = bytes::compare(path, list, arguments.readers)?;
         for fault in compared.faults() {
-            eprintln!("k3: {fault}");
+            say!("k3: {fault}");
             faults.push(fault);
         }
         bytes = Some(compared);
@@ -128,7 +129,7 @@ fn verify(path: &Path, arguments: &VerifyArgs, list: Option<Known>) -> anyhow::R
         let config = open::config(path, None)?;
         let given = answers::ask_released(path, config)?;
         for fault in given.iter().filter_map(answers::Answer::fault) {
-            eprintln!("k3: {fault}");
+            say!("k3: {fault}");
             faults.push(fault);
         }
         answers = Some(given);
@@ -152,22 +153,22 @@ impl Report {
             ..
         } = &self.examined;
         for note in notes {
-            eprintln!("k3: {note}");
+            say!("k3: {note}");
         }
         if let Some(compared) = &self.bytes {
-            eprintln!("k3: {}", compared.summary());
+            say!("k3: {}", compared.summary());
         }
         let looked = match self.bytes {
             Some(_) => "",
             None => "; headers and samples were read, --full reads every byte",
         };
-        eprintln!(
+        say!(
             "k3: {}: {shards} shards, {tensors} tensors, {}{looked}",
             path.display(),
             size(*bytes)
         );
         if self.faults.is_empty() {
-            eprintln!("k3: nothing wrong was found");
+            say!("k3: nothing wrong was found");
         }
     }
 
