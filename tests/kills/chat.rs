@@ -81,6 +81,7 @@ pub fn command(folder: &Path, home: &Path, tracer: &[String]) -> Command {
         .arg(folder.join(HISTORY))
         .arg("--state-dir")
         .arg(folder.join("states"))
+        .env_remove("LD_LIBRARY_PATH")
         .env("HOME", home)
         .env("XDG_CACHE_HOME", home);
     command

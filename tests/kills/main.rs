@@ -120,6 +120,8 @@ fn k3(tracer: &[String], arguments: &[&str]) -> Ended {
     let output = Command::new(words.next().unwrap())
         .args(words)
         .args(arguments)
+        // With Cargo's the loader would look for libraries in many folders, and count.
+        .env_remove("LD_LIBRARY_PATH")
         .output()
         .unwrap();
     Ended {
