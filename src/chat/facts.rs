@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use super::{Ended, Sampling, TurnFacts};
+use crate::checkpoint::hex;
 use crate::text::{Effort, Message, Thinking};
 
 /// Of any message.
@@ -148,12 +149,7 @@ fn add(hash: &mut Sha256, message: &Message) {
 }
 
 fn shorten(hash: Sha256) -> String {
-    let bytes = hash.finalize();
-    bytes
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&hash.finalize()[..16])
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::{
     Answer, Change, Ended, Error, Facts, Header, Limits, Observer, Opened, Partial, Sampler,
     Sampling, StateStore, Store, TurnFacts, Words, now, replan,
 };
+use crate::checkpoint::hex;
 use crate::model::{Logits, Network};
 use crate::stream::{Plan, Request};
 use crate::text::{Effort, Message, Thinking};
@@ -578,9 +579,4 @@ fn spoken(answer: &Answer) -> Spoken<'_> {
         ids: &answer.ids,
         thought: answer.thinking.is_on(),
     }
-}
-
-/// An identity as text.
-fn hex(identity: &[u8; 32]) -> String {
-    identity.iter().map(|byte| format!("{byte:02x}")).collect()
 }

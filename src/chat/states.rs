@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-use crate::checkpoint::atomic;
+use crate::checkpoint::{atomic, hex};
 use crate::model::{ModelKey, SavedState, State, StateFileError, StateWriter, UNFINISHED};
 
 /// What names of states end with.
@@ -264,10 +264,6 @@ fn ids_in(name: &str) -> Option<usize> {
         None => count.parse().ok(),
         Some(_) => None,
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::Error;
 use super::atomic::{Access, private_folder, replace};
+use super::{Error, hex};
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
@@ -52,11 +52,7 @@ fn fingerprint() -> String {
         hash.update((content.len() as u64).to_le_bytes());
         hash.update(content);
     }
-    hash.finalize()
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&hash.finalize()[..6])
 }
 
 #[cfg(test)]

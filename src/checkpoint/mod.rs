@@ -1,3 +1,4 @@
+//! What is on disk: a checkpoint's files, their headers and names; nothing is computed with what they hold.
 //!
 //! [`config`] says what a model is, [`layout`] what its checkpoint must hold under which of the [`names`],
 //! [`shards`] which files there are, [`header`] what one of them holds, and [`index`] puts the four together.
@@ -16,6 +17,7 @@ pub mod error;
 mod experts;
 pub mod header;
 mod header_json;
+mod hex;
 mod identity;
 pub mod index;
 mod index_file;
@@ -36,6 +38,7 @@ pub use config::Config;
 pub use dtype::Dtype;
 pub use error::Error;
 pub use experts::{ExpertAt, ExpertPlace};
+pub use hex::hex;
 pub use index::{Checkpoint, Tensor};
 pub use index_file::INDEX_FILE;
 pub use one_line::one_line;

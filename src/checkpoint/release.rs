@@ -53,7 +53,7 @@ mod tests {
             ("chat/tokenizer_config.json", "tokenizer_config.json"),
         ] {
             let digest = Sha256::digest(std::fs::read(folder.join(file)).unwrap());
-            let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            let digest = crate::checkpoint::hex(&digest);
             assert_eq!(sha256(name), Some(&*digest), "{name}");
         }
         assert_eq!(sha256("README.md"), None);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::checkpoint::verify::{Examined, Fault, examine};
-use crate::checkpoint::{Checkpoint, Config, release};
+use crate::checkpoint::{Checkpoint, Config, hex, release};
 use crate::cli::say;
 use crate::stream::Volume;
 use crate::stream::pack::Pack;
@@ -167,11 +167,7 @@ impl Files {
 
 fn tokenizer_file(folder: &Path, name: &'static str) -> TokenizerFile {
     let bytes = fs::read(folder.join(name)).ok();
-    let digest = |bytes: Vec<u8>| {
-        let digest = Sha256::digest(bytes);
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
-    };
-    let sha256: Option<String> = bytes.map(digest);
+    let sha256: Option<String> = bytes.map(|bytes| hex(&Sha256::digest(bytes)));
     TokenizerFile {
         name,
         released: sha256.is_some() && sha256.as_deref() == release::sha256(name),

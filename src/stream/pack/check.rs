@@ -4,10 +4,10 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::manifest::{Manifest, hex};
+use super::manifest::Manifest;
 use super::segments::Segments;
 use super::{BIN, Kind, Pack, Progress};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, hex};
 use crate::stream::{Buffer, Error, ReadAt, files, read_span, span_capacity};
 
 /// Bytes that are compared at once where a pack has no segments.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::segments::Segments;
 use super::{BIN, agree, bin_len, json};
 use crate::checkpoint::layout::{self, Kind};
-use crate::checkpoint::{Checkpoint, names};
+use crate::checkpoint::{Checkpoint, hex, names};
 use crate::stream::{BLOCK, Error, Walk};
 
 /// Its name in the folder.
@@ -196,9 +196,4 @@ impl Manifest {
             hex(&checkpoint.identity())
         )
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub(in crate::stream) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -23,7 +23,6 @@ use crate::checkpoint::names;
 use manifest::Manifest;
 
 pub use check::{Checked, check};
-pub(super) use manifest::hex;
 pub use write::{Packed, write};
 
 /// The weights, in our packs and the C engine's.

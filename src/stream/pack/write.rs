@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::check::{self, Checked, Reader};
-use super::manifest::{self, Item, Manifest, hex};
+use super::manifest::{self, Item, Manifest};
 use super::segments::Segments;
 use super::{BIN, Progress, c_engine, space};
-use crate::checkpoint::Checkpoint;
 use crate::checkpoint::atomic::{Access, replace, sweep, sync_folder};
+use crate::checkpoint::{Checkpoint, hex};
 use crate::stream::{Error, OpenFiles, Walk, open_shards};
 
 const PARTIAL: &str = "trunk.bin.partial";

@@ -11,8 +11,9 @@ use std::time::Duration;
 use crossbeam_channel::RecvTimeoutError;
 use sha2::{Digest, Sha256};
 
-use super::pack::{Progress, hex};
+use super::pack::Progress;
 use super::{Buffer, Error, files, span_capacity};
+use crate::checkpoint::hex;
 pub use journal::{Journal, Stamp};
 
 /// The digest of one file.
