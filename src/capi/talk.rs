@@ -199,7 +199,8 @@ impl Talk {
                     channel: Some(channel),
                     text,
                 } if !text.is_empty() => {
-                    if !take(channel, &text) {
+                    let goes_on = take(channel, &text);
+                    if !goes_on {
                         self.cancel();
                     }
                 }
