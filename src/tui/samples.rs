@@ -69,6 +69,12 @@ pub fn both(trunk: Option<f64>, experts: Option<f64>) -> Option<f64> {
     }
 }
 
+/// Whether the last token spent a tenth of its time on waiting for reads, or more.
+fn waits_for_drive(telemetry: &Telemetry) -> bool {
+    let split = telemetry.last_token.as_ref();
+    split.is_some_and(|split| 10 * split.waited.total() >= split.wall())
+}
+
 /// What is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -111,7 +117,7 @@ pub struct Samples {
     looks: VecDeque<Sample>,
     /// The most GB/s that came over one second, both flows together.
     most: Option<f64>,
-    /// GB/s of both together, as they were told last: over ten seconds where that was known.
+    /// GB/s of both together, as they were told last while the drive was waited for: over ten seconds where that was known.
     pace: Option<f64>,
 }
 
@@ -128,7 +134,9 @@ impl Samples {
             self.most = Some(self.most.map_or(sum, |most| most.max(sum)));
         }
         let longer = |rates: Rates| rates.ten.or(rates.second);
-        self.pace = both(longer(trunk), longer(experts)).or(self.pace);
+        if waits_for_drive(telemetry) {
+            self.pace = both(longer(trunk), longer(experts)).or(self.pace);
+        }
         let streams = computes && !telemetry.slots.is_empty();
         let trunk = telemetry.trunk_bytes.filter(|_| streams).map(|t| t.read);
         let experts = telemetry.expert_figures.filter(|_| computes);
@@ -156,7 +164,8 @@ impl Samples {
         self.most
     }
 
-    /// GB/s of both flows together, as they were told last.
+    /// GB/s of both flows together, as they were told last while the drive was waited for: what it gives. None before that: a
+    /// rate at which nobody waits says how much was wanted.
     pub fn pace(&self) -> Option<f64> {
         self.pace
     }

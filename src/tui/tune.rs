@@ -71,8 +71,8 @@ impl Measured {
 /// The rates that a prediction needs, measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// Bytes a second from disk.
-    disk: f64,
+    /// Bytes a second from disk, where it was ever waited for.
+    disk: Option<f64>,
     /// Bytes of weights a second through the processor.
     compute: f64,
     /// Share of the expert bytes that need not be read.
@@ -80,14 +80,13 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// From what the engine told, the GB/s that came from disk last, and what a token moves under any plan. None before there
-    /// was a token, or where nothing is read.
+    /// From what the engine told, the GB/s that the disk gives, and what a token moves under any plan. None before there was a
+    /// token.
     pub fn measured(telemetry: &Telemetry, disk: Option<f64>, any: PerToken) -> Option<Self> {
         let split = telemetry.last_token.filter(|split| split.positions == 1)?;
         let computed = split.computed.as_secs_f64();
-        let disk = disk?;
-        (computed > 0.0 && disk > 0.0).then(|| Self {
-            disk: disk * 1e9,
+        (computed > 0.0).then(|| Self {
+            disk: disk.filter(|rate| *rate > 0.0).map(|rate| rate * 1e9),
             compute: any.weights as f64 / computed,
             retained: telemetry.retained().unwrap_or(0.0),
         })
@@ -98,11 +97,26 @@ impl Pace {
         self.retained
     }
 
+    /// Whether it is known what the disk gives.
+    pub fn knows_disk(&self) -> bool {
+        self.disk.is_some()
+    }
+
+    /// Bytes that a token reads with this share of the experts retained.
+    pub fn reads(token: PerToken, retained: f64) -> f64 {
+        token.trunk_read as f64 + token.experts_read as f64 * (1.0 - retained)
+    }
+
     /// Seconds a token would take with this share of the experts retained: reads overlap the computation, so the longer of
-    /// the two counts.
-    pub fn seconds(&self, token: PerToken, retained: f64) -> f64 {
-        let read = token.trunk_read as f64 + token.experts_read as f64 * (1.0 - retained);
-        (read / self.disk).max(token.weights as f64 / self.compute)
+    /// the two counts. `unwaited` bytes a token are known to come while it computes. None where more is read and nobody knows
+    /// how fast.
+    pub fn seconds(&self, token: PerToken, retained: f64, unwaited: f64) -> Option<f64> {
+        let read = Self::reads(token, retained);
+        let computing = token.weights as f64 / self.compute;
+        match self.disk {
+            Some(disk) => Some((read / disk).max(computing)),
+            None => (read <= unwaited).then_some(computing),
+        }
     }
 }
 
@@ -494,17 +508,22 @@ mod tests {
             kernels: crate::stream::Kernels::default(),
             rest: Duration::ZERO,
         });
-        assert_eq!(Pace::measured(&telemetry, None, token), None);
         let pace = Pace::measured(&telemetry, Some(4.0), token).unwrap();
-        assert!((pace.seconds(token, 0.0) - 25.0).abs() < 1e-9);
-        assert!((pace.seconds(token, 0.4) - 23.0).abs() < 1e-9);
+        let seconds = |token, retained| pace.seconds(token, retained, 0.0).unwrap();
+        assert!((seconds(token, 0.0) - 25.0).abs() < 1e-9);
+        assert!((seconds(token, 0.4) - 23.0).abs() < 1e-9);
         let pinned = PerToken {
             trunk_read: 0,
             ..token
         };
         assert!(
-            (pace.seconds(pinned, 0.0) - 12.0).abs() < 1e-9,
+            (seconds(pinned, 0.0) - 12.0).abs() < 1e-9,
             "computing is left"
         );
+        // Nobody ever waited for the disk: what comes meanwhile costs nothing, and of more nothing is known.
+        let pace = Pace::measured(&telemetry, None, token).unwrap();
+        assert!(!pace.knows_disk());
+        assert_eq!(pace.seconds(pinned, 0.0, 20e9), Some(12.0));
+        assert_eq!(pace.seconds(token, 0.0, 20e9), None);
     }
 }

@@ -77,7 +77,12 @@ impl Costs<'_> {
     }
 
     fn seconds_of(&self, plan: &Plan) -> Option<f64> {
-        Some(self.pace?.seconds(plan.per_token, self.retained(plan)?))
+        let now = self.tune.now.as_ref().ok();
+        let unwaited = now.map_or(0.0, |now| {
+            Pace::reads(now.per_token, self.retained(now).unwrap_or(0.0))
+        });
+        self.pace?
+            .seconds(plan.per_token, self.retained(plan)?, unwaited)
     }
 
     fn seconds(&self, plan: &Plan) -> String {
@@ -146,16 +151,16 @@ fn made(costs: &Costs<'_>, made: &Planned) -> String {
 fn said(state: &State, costs: &Costs<'_>) -> Vec<(String, Role)> {
     let tune = costs.tune;
     let quiet = |text: String| (format!("  {text}"), Role::Quiet);
-    if costs.pace.is_none() {
-        return vec![quiet(
-            "Predicted once a token was made and something was read for a second.".to_owned(),
-        )];
-    }
+    let Some(pace) = costs.pace else {
+        return vec![quiet("Predicted once a token was made.".to_owned())];
+    };
     let simulated = tune
         .made
         .as_ref()
         .is_ok_and(|plan| tune.retained(plan, 0.0).is_some());
+    let unknown = "Reads were not waited for yet, so what the drive gives is not known.";
     let mut lines = vec![quiet(match simulated {
+        _ if !pace.knows_disk() => unknown.to_owned(),
         true => format!(
             "By the rates of the last seconds; experts as of the last {} tokens.",
             tune.replayed()

@@ -68,7 +68,7 @@ impl Dials<'_> {
         match widget {
             Widget::Disk => Vec::new(),
             Widget::Clock => self.clock(),
-            Widget::Ring => slots(&shown.slots),
+            Widget::Ring => slots(&shown.slots, shown.activity.computes()),
             Widget::Experts => self.experts(),
             Widget::Memory => vec![
                 Row::figure("  peak so far GB", gigabytes(shown.peak_rss_bytes)),
@@ -334,8 +334,8 @@ fn spread(times: [Duration; 3]) -> String {
     format!("{middle} {unit}, half {low} to {high}")
 }
 
-/// A bar for every slot of the ring.
-fn slots(slots: &[SlotState]) -> Vec<Row> {
+/// A bar for every slot of the ring. While nothing computes, the slot of what was computed last is still held.
+fn slots(slots: &[SlotState], computes: bool) -> Vec<Row> {
     let row = |(index, slot): (usize, &SlotState)| {
         let (state, share) = match slot {
             SlotState::Empty => ("empty".to_owned(), 0.0),
@@ -344,7 +344,8 @@ fn slots(slots: &[SlotState]) -> Vec<Row> {
                 f64::from(*percent) / 100.0,
             ),
             SlotState::Ready => ("ready".to_owned(), 1.0),
-            SlotState::Computing => ("computing".to_owned(), 1.0),
+            SlotState::Computing if computes => ("computing".to_owned(), 1.0),
+            SlotState::Computing => ("held".to_owned(), 1.0),
         };
         // A part of a tenth is not there yet.
         let bar = chart::filled((share * 10.0).floor() / 10.0, 10);
