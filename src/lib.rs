@@ -14,6 +14,8 @@
 //! * [`checkpoint`]: what is on disk. `config.json`, safetensors headers, tensor names, synthetic checkpoints.
 //! * [`kernels`]: arithmetic. Pure functions on slices.
 //! * [`system`]: what differs between operating systems.
+// Modules explain how their private parts go together; `cargo doc --document-private-items` has those pages.
+#![allow(rustdoc::private_intra_doc_links)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 #[cfg(feature = "capi")]

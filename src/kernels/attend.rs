@@ -11,7 +11,7 @@ pub const BLOCK: usize = 64;
 
 kernel! {
     /// The query as the latent sees it: `out_j = Σ_i q_i w[i][j]`, in ascending row order. `w` is the head's key rows
-    /// of `kv_b_proj`, [q.len()][out.len()].
+    /// of `kv_b_proj`, `[q.len()][out.len()]`.
     pub fn absorb(w: Weights<'_>, q: &[f32], out: &mut [f32]) = absorb_body;
 }
 
@@ -50,7 +50,7 @@ const ROWS: usize = 3;
 kernel! {
     /// Attends one query over the cached positions of `cache`, causal by its length: the weighted mean of the latents.
     ///
-    /// `cache` is [positions][query.len()], the latent first and the shared key part behind it; `query` is the absorbed
+    /// `cache` is `[positions][query.len()]`, the latent first and the shared key part behind it; `query` is the absorbed
     /// query followed by the shared part; scores are `scale * dot`. `out` has the latent's width.
     pub fn attend(query: &[f32], cache: &[f32], scale: f32, out: &mut [f32]) = attend_body;
 }
@@ -61,8 +61,8 @@ fn attend_body(query: &[f32], cache: &[f32], scale: f32, out: &mut [f32]) {
 }
 
 kernel! {
-    /// [`attend`] for up to [`QUERIES`] queries, [queries][width], each over the first `seen` positions of `cache`. `out` is
-    /// [queries][latent].
+    /// [`attend`] for up to [`QUERIES`] queries, `[queries][width]`, each over the first `seen` positions of `cache`. `out` is
+    /// `[queries][latent]`.
     pub fn attend_several(queries: &[f32], seen: &[usize], cache: &[f32], scale: f32, out: &mut [f32]) = several_body;
 }
 

@@ -5,8 +5,8 @@ use super::elementary::sigmoid;
 kernel! {
     /// One token through a depthwise convolution with SiLU, over `channels` values.
     ///
-    /// `taps` is [kernel][channels], oldest tap first, the last one for the current token. `history` is
-    /// [kernel - 1][channels], oldest first, and is moved on by this token's raw input. `x` goes in and comes out as
+    /// `taps` is `[kernel][channels]`, oldest tap first, the last one for the current token. `history` is
+    /// `[kernel - 1][channels]`, oldest first, and is moved on by this token's raw input. `x` goes in and comes out as
     /// the result.
     pub fn short_conv(taps: &[f32], history: &mut [f32], x: &mut [f32]) = short_conv_body;
 }

@@ -17,7 +17,7 @@ fn decay_body(z: &mut [f32], a_log: f32, dt_bias: &[f32], lower_bound: f32) {
 }
 
 kernel! {
-    /// One step of one head. `state` is [keys][values]; `q` and `k` are normalised, `q` scaled, `alpha` is the decay of
+    /// One step of one head. `state` is `[keys][values]`; `q` and `k` are normalised, `q` scaled, `alpha` is the decay of
     /// each key row, `beta` the strength of the write; `out` is as wide as `v`.
     ///
     /// In this order: every row is decayed; `u = kᵀ S` is read; `S += k (beta (v - u))ᵀ` is written; `out = qᵀ S` is

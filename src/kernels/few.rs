@@ -13,7 +13,7 @@ const ROWS: usize = 2;
 /// Tokens at a time: with two rows their open lanes just fit in the vector registers.
 const TOKENS: usize = 3;
 
-/// `y[r][t] = Σ_i row(r)_i x[t][i]` for every row of `y`, which is [rows][tokens].
+/// `y[r][t] = Σ_i row(r)_i x[t][i]` for every row of `y`, which is `[rows][tokens]`.
 #[inline(always)]
 pub(super) fn few<const N: usize, R: Row<N>>(
     row: impl Fn(usize) -> R,

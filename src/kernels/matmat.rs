@@ -19,7 +19,7 @@ type Open = [[Half; ROWS]; 2];
 /// Widened weights of a tile's rows, half by half.
 type Panel = [[[Half; ROWS]; BLOCK]; 2];
 
-/// `y[r][t] = Σ_i row(r)_i x[t][i]` for every row of `y`, which is [rows][tokens].
+/// `y[r][t] = Σ_i row(r)_i x[t][i]` for every row of `y`, which is `[rows][tokens]`.
 #[inline(always)]
 pub(super) fn matmat<const N: usize, R: Row<N>>(
     row: impl Fn(usize) -> R,

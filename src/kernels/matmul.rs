@@ -50,7 +50,7 @@ impl<'a> Weights<'a> {
 
 /// `y[r][t] = Σ_i w[r][i] x[t][i]`: each result is one dot product in sixteen lanes over the whole row.
 ///
-/// `x` is [tokens][columns], `y` is [rows][tokens]. MXFP4 needs `columns` to be a multiple of [`super::GROUP`]; its
+/// `x` is `[tokens][columns]`, `y` is `[rows][tokens]`. MXFP4 needs `columns` to be a multiple of [`super::GROUP`]; its
 /// scale is folded into the weight, so it equals dequantising first, bit for bit.
 pub fn matmul(isa: Isa, w: Weights<'_>, columns: usize, x: &[f32], y: &mut [f32]) {
     multiply(isa, w, &Tokens::new(x, columns), y);

@@ -13,7 +13,7 @@ pub(super) const TILE: usize = 3;
 
 /// One token or several, all of one length.
 pub struct Tokens<'a> {
-    /// As they came, [tokens][columns].
+    /// As they came, `[tokens][columns]`.
     flat: &'a [f32],
     columns: usize,
     /// Of more than a few: tiles of three and the rest, in each the lower halves of its lanes and then the upper ones; of either the
@@ -26,7 +26,7 @@ pub struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// `x` is [tokens][columns].
+    /// `x` is `[tokens][columns]`.
     pub fn new(x: &'a [f32], columns: usize) -> Self {
         let mut tiled = Vec::new();
         if x.len() > FEW * columns {

@@ -28,11 +28,11 @@ pub struct Sources<'a> {
 
 /// A product to be made: `y[r][t] = Σ_c w[r][c] x[t][c]`.
 pub struct Product<'a> {
-    /// The weights, [rows][columns].
+    /// The weights, `[rows][columns]`.
     pub weights: Weights<'a>,
     /// Input.
     pub x: &'a Tokens<'a>,
-    /// Output, [rows][tokens].
+    /// Output, `[rows][tokens]`.
     pub y: &'a mut [f32],
 }
 
@@ -97,7 +97,7 @@ impl Compute {
 
     /// The products of one stage: `outputs[i][t][r] = Σ_c w_i[r][c] x[t][c]` for its tensors in order.
     ///
-    /// `x` is [tokens][columns]; each output is [tokens][rows of its tensor], with its length set by the caller.
+    /// `x` is `[tokens][columns]`; each output is `[tokens][rows of its tensor]`, with its length set by the caller.
     ///
     /// # Errors
     /// The trunk fails, or does not hand out every row.
@@ -171,7 +171,7 @@ impl<'a> Product<'a> {
     }
 }
 
-/// From [rows][tokens] to [tokens][rows], in place.
+/// From `[rows][tokens]` to `[tokens][rows]`, in place.
 pub(super) fn transpose(y: &mut Vec<f32>, tokens: usize) {
     if tokens == 1 {
         return;

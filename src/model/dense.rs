@@ -58,7 +58,7 @@ impl Dense {
         }
     }
 
-    /// `x` and the result are [tokens][hidden].
+    /// `x` and the result are `[tokens][hidden]`.
     ///
     /// # Errors
     /// The trunk fails.

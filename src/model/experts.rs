@@ -59,8 +59,8 @@ impl Dispatch {
             .collect()
     }
 
-    /// The weighted sum over the requested experts, [tokens][latent], in ascending expert number for every token,
-    /// whatever the order in which they arrive. `z` is [tokens][latent].
+    /// The weighted sum over the requested experts, `[tokens][latent]`, in ascending expert number for every token,
+    /// whatever the order in which they arrive. `z` is `[tokens][latent]`.
     pub(super) fn sum(
         &self,
         compute: &Compute,
@@ -102,7 +102,7 @@ impl Dispatch {
     }
 }
 
-/// `w2 situ(w1 z, w3 z)` of several experts at once, each [its tokens][latent].
+/// `w2 situ(w1 z, w3 z)` of several experts at once, each `[its tokens][latent]`.
 fn outputs(
     compute: &Compute,
     config: &Config,

@@ -24,11 +24,11 @@ pub struct KdaStages {
 /// the tokens stand, this is kept and the state is not moved.
 #[derive(Clone, Debug)]
 pub struct KdaInputs {
-    /// Raw inputs of the convolutions of q, k and v, [tokens][width] each.
+    /// Raw inputs of the convolutions of q, k and v, `[tokens][width]` each.
     qkv: [Vec<f32>; 3],
-    /// The decay's inputs, [tokens][width].
+    /// The decay's inputs, `[tokens][width]`.
     z: Vec<f32>,
-    /// How strongly each head writes, before its sigmoid, [tokens][heads].
+    /// How strongly each head writes, before its sigmoid, `[tokens][heads]`.
     beta: Vec<f32>,
 }
 
@@ -38,7 +38,7 @@ pub struct Kda {
     shape: KdaShape,
     hidden: usize,
     eps: f32,
-    /// Convolution taps of q, k and v, [kernel][width], oldest first.
+    /// Convolution taps of q, k and v, `[kernel][width]`, oldest first.
     taps: [Vec<f32>; 3],
     /// One a head. The checkpoint pads it with zeros to `head_dim`.
     a_log: Vec<f32>,
@@ -110,7 +110,7 @@ impl Kda {
         })
     }
 
-    /// Feeds `x`, [tokens][hidden] and already normalised, through the layer and moves `state` on. With a `draft` the
+    /// Feeds `x`, `[tokens][hidden]` and already normalised, through the layer and moves `state` on. With a `draft` the
     /// state stays as it is, and what would have moved it is appended there.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl Kda {
         }
     }
 
-    /// Convolution and delta rule, token by token. Gives what the heads read, normalised, [tokens][width].
+    /// Convolution and delta rule, token by token. Gives what the heads read, normalised, `[tokens][width]`.
     fn recur(&self, compute: &Compute, state: &mut KdaState, inputs: KdaInputs) -> Vec<f32> {
         let KdaShape {
             heads,
@@ -242,7 +242,7 @@ impl Kda {
     }
 }
 
-/// From [heads][tokens][n] to [tokens][heads][n].
+/// From `[heads][tokens][n]` to `[tokens][heads][n]`.
 pub(super) fn by_token(by_head: &[f32], tokens: usize, n: usize) -> Vec<f32> {
     let heads = by_head.len() / (tokens * n);
     let mut out = Vec::with_capacity(by_head.len());

@@ -60,7 +60,7 @@ pub struct Layer {
 /// A chunk of tokens between two layers.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
-    /// The residual stream, [tokens][hidden].
+    /// The residual stream, `[tokens][hidden]`.
     pub stream: Vec<f32>,
     /// Its snapshots at block borders, oldest first; they live within a pass only.
     pub blocks: Vec<Vec<f32>>,

@@ -101,7 +101,7 @@ impl Mla {
         })
     }
 
-    /// Feeds `x`, [tokens][hidden] and already normalised, through the layer and appends its positions to `cache`.
+    /// Feeds `x`, `[tokens][hidden]` and already normalised, through the layer and appends its positions to `cache`.
     ///
     /// # Errors
     /// The trunk fails; the cache is torn then.
@@ -180,8 +180,8 @@ impl Mla {
         Ok(y)
     }
 
-    /// Every head over the cache. `q` is [tokens][heads][nope + rope], token `t` sees positions up to `before + t`.
-    /// Gives [heads][tokens][v_dim].
+    /// Every head over the cache. `q` is `[tokens][heads][nope + rope]`, token `t` sees positions up to `before + t`.
+    /// Gives `[heads][tokens][v_dim]`.
     fn attend(
         &self,
         compute: &Compute,

@@ -30,7 +30,7 @@ pub struct Moe {
 
 /// What a mixture gives: its output, and the choice made for each token, best first.
 pub struct Routed {
-    /// [tokens][hidden].
+    /// `[tokens][hidden]`.
     pub output: Vec<f32>,
     /// One list a token.
     pub choices: Vec<Vec<Choice>>,
@@ -90,7 +90,7 @@ impl Moe {
         })
     }
 
-    /// Feeds `x`, [tokens][hidden] and already normalised. The experts are requested as soon as they are chosen; what
+    /// Feeds `x`, `[tokens][hidden]` and already normalised. The experts are requested as soon as they are chosen; what
     /// needs none of them is computed meanwhile.
     ///
     /// # Errors

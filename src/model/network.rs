@@ -84,7 +84,7 @@ impl Pass {
         self.layer
     }
 
-    /// The residual stream as it is now, [tokens][hidden].
+    /// The residual stream as it is now, `[tokens][hidden]`.
     pub fn stream(&self) -> &[f32] {
         &self.flow.stream
     }

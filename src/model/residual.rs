@@ -34,7 +34,7 @@ impl Residual {
         })
     }
 
-    /// Mixes the raw block snapshots, oldest first, and the running stream, per token. All are [tokens][width].
+    /// Mixes the raw block snapshots, oldest first, and the running stream, per token. All are `[tokens][width]`.
     pub fn mix(&self, compute: &Compute, blocks: &[Vec<f32>], stream: &[f32]) -> Vec<f32> {
         let width = self.fold.len();
         let mut out = vec![0.0; stream.len()];
@@ -64,7 +64,7 @@ pub(super) fn vector(trunk: &mut dyn Trunk, name: &str, want: usize) -> Result<V
     Ok(vector)
 }
 
-/// `rms_norm` of every row of `x`, [tokens][weight.len()].
+/// `rms_norm` of every row of `x`, `[tokens][weight.len()]`.
 pub(super) fn norm_rows(compute: &Compute, x: &[f32], weight: &[f32], eps: f32) -> Vec<f32> {
     let mut y = vec![0.0; x.len()];
     y.par_chunks_mut(weight.len())

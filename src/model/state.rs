@@ -6,9 +6,9 @@ use crate::checkpoint::config::{Attention, Config, KdaShape};
 /// The recurrent state of a KDA layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KdaState {
-    /// [heads][keys][values].
+    /// `[heads][keys][values]`.
     pub recurrent: Vec<f32>,
-    /// Past raw inputs of the convolutions of q, k and v: [kernel - 1][width] each, oldest first.
+    /// Past raw inputs of the convolutions of q, k and v: `[kernel - 1][width]` each, oldest first.
     pub history: [Vec<f32>; 3],
 }
 
@@ -31,7 +31,7 @@ impl KdaState {
 /// The cache of an MLA layer: a compressed latent and the shared key part, one row a position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatentCache {
-    /// [positions][latent + shared part]. Capacity is reserved; pages become resident as positions are used.
+    /// `[positions][latent + shared part]`. Capacity is reserved; pages become resident as positions are used.
     pub rows: Vec<f32>,
 }
 

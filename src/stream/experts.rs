@@ -19,11 +19,11 @@ pub struct Wanted {
 /// The three matrices of an expert that is in memory now.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpertWeights<'a> {
-    /// `w1`, [inner][latent].
+    /// `w1`, `[inner][latent]`.
     pub gate: Weights<'a>,
-    /// `w3`, [inner][latent].
+    /// `w3`, `[inner][latent]`.
     pub up: Weights<'a>,
-    /// `w2`, [latent][inner].
+    /// `w2`, `[latent][inner]`.
     pub down: Weights<'a>,
 }
 
