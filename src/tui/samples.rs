@@ -314,7 +314,7 @@ fn fields(look: &Sample) -> Vec<(&'static str, Value)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::telemetry::{SlotState, TrunkBytes};
+    use crate::engine::telemetry::{SlotState, Split, TrunkBytes, Waits};
 
     fn telemetry(activity: Activity, gigabytes: u64) -> Telemetry {
         Telemetry {
@@ -382,6 +382,37 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_counts_as_the_drives_only_while_it_is_waited_for() {
+        let mut samples = Samples::default();
+        let look = |waited: u64, second: Option<f64>| Telemetry {
+            trunk: Rates { second, ten: None },
+            last_token: Some(Split {
+                positions: 1,
+                waited: Waits {
+                    trunk: Duration::from_millis(waited),
+                    ..Waits::default()
+                },
+                computed: Duration::from_millis(100 - waited),
+                kernels: crate::stream::Kernels::default(),
+                rest: Duration::ZERO,
+            }),
+            ..telemetry(Decode, 1)
+        };
+        let mut take = |at: u64, look: &Telemetry| {
+            samples.take(Duration::from_millis(at), look);
+            samples.pace()
+        };
+        assert_eq!(take(250, &look(9, Some(0.1))), None, "little was wanted");
+        assert_eq!(take(500, &look(10, Some(3.0))), Some(3.0));
+        assert_eq!(take(750, &look(9, Some(0.1))), Some(3.0));
+        assert_eq!(
+            take(1000, &look(50, None)),
+            Some(3.0),
+            "what was known last"
+        );
+    }
+
+    #[test]
     fn what_is_kept_is_written_in_both_forms() {
         let mut samples = taken(&[(250, Decode, 3)]);
         let rates = Rates {
@@ -397,7 +428,6 @@ mod tests {
         assert_eq!(samples.most(), Some(3.0));
         let idle = super::tests::telemetry(Idle, 5);
         samples.take(Duration::from_millis(750), &idle);
-        assert_eq!(samples.pace(), Some(3.0), "what was known last");
         samples.looks.pop_back();
         let csv = samples.csv();
         let lines: Vec<&str> = csv.lines().collect();
