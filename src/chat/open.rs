@@ -8,7 +8,7 @@ use super::{Error, Opening, Session, Words};
 use crate::checkpoint::{self, Checkpoint, Config, demo};
 use crate::kernels::Isa;
 use crate::model::{self, Blueprint, Compute, Network};
-use crate::stream::{Files, Machine, Plan, Request, TrunkPlan, open_shards, open_with_pack, plan};
+use crate::stream::{Files, Machine, Plan, Request, TrunkPlan, open_weights, plan};
 use crate::text::Tokenizer;
 
 /// Which files a model is.
@@ -91,10 +91,7 @@ impl ModelFiles {
         let plan = plan(&blueprint.shape(), &request, &Machine::detect()?)?;
         let checkpoint = Checkpoint::open(&self.folder, config)?;
         checkpoint.check(layers)?;
-        let files = match &self.trunk {
-            Some(trunk) => open_with_pack(&checkpoint, trunk),
-            None => open_shards(&checkpoint),
-        };
+        let files = open_weights(&checkpoint, self.trunk.as_deref());
         Ok(CheckedModel {
             name: self.name(),
             demo: self.demo,

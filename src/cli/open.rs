@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::chat::ModelFiles;
 use crate::checkpoint::{Checkpoint, Config};
-use crate::stream::{Files, open_shards, open_with_pack};
 
 /// Reads a model's configuration: `config.json` in its folder, or another file.
 ///
@@ -31,15 +30,4 @@ pub(super) fn checkpoint(
     let checkpoint = Checkpoint::open(model, config)?;
     checkpoint.check(layers)?;
     Ok(Arc::new(checkpoint))
-}
-
-/// Opens the files that weights are read from: the shards, and a packed trunk if one is named.
-///
-/// # Errors
-/// One cannot be opened, or the pack does not belong to the checkpoint.
-pub(super) fn files(checkpoint: &Checkpoint, trunk: Option<&Path>) -> anyhow::Result<Files> {
-    Ok(match trunk {
-        Some(trunk) => open_with_pack(checkpoint, trunk)?,
-        None => open_shards(checkpoint)?,
-    })
 }

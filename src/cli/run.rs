@@ -332,7 +332,7 @@ fn check(arguments: &RunArgs) -> anyhow::Result<Checked> {
     if let Some(saved) = &saved {
         saved.check(&key, request.context)?;
     }
-    let files = open::files(&checkpoint, arguments.budget.trunk.as_deref())?;
+    let files = crate::stream::open_weights(&checkpoint, arguments.budget.trunk.as_deref())?;
     let blueprint = Blueprint::new(checkpoint.config().clone(), layers);
     let plan = model::planned(&blueprint, &request)?;
     let mut state = State::new(checkpoint.config(), layers, plan.context)?;

@@ -109,6 +109,17 @@ pub(super) fn read_into<'b>(
     Ok(&buffer.as_slice()[pad..pad + len])
 }
 
+/// Opens the files that weights are read from: the shards, and a packed trunk if one is named.
+///
+/// # Errors
+/// One cannot be opened, or the pack does not belong to the checkpoint.
+pub fn open_weights(checkpoint: &Checkpoint, trunk: Option<&Path>) -> Result<Files, Error> {
+    match trunk {
+        Some(trunk) => open_with_pack(checkpoint, trunk),
+        None => open_shards(checkpoint),
+    }
+}
+
 /// Opens every shard.
 ///
 /// # Errors

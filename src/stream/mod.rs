@@ -48,7 +48,7 @@ pub use closed::Closed;
 pub use direct::{DirectFile, ReadAt};
 pub use error::Error;
 pub use experts::{ExpertCounters, ExpertWeights, Experts, Wanted};
-pub use files::{Files, OpenFiles, Place, open_files, open_shards, open_with_pack};
+pub use files::{Files, OpenFiles, Place, open_files, open_shards, open_weights, open_with_pack};
 pub use machine::{GROUP_MARGIN, Garbled, Limit, Machine, Memory};
 pub(crate) use meters::Clock;
 pub use meters::{

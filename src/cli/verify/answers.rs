@@ -121,7 +121,7 @@ fn ask(path: &Path, config: Config, published: &[Published]) -> anyhow::Result<V
     let context = longest.unwrap_or(1);
     let request = BudgetArgs::default().request(&config, context)?;
     let checkpoint: Arc<Checkpoint> = open::checkpoint(path, config, layers)?;
-    let files = open::files(&checkpoint, None)?;
+    let files = crate::stream::open_shards(&checkpoint)?;
     let blueprint = Blueprint::new(checkpoint.config().clone(), layers);
     let plan = model::planned(&blueprint, &request)?;
     let trunk = TrunkPlan::of(&plan, &blueprint.walk);

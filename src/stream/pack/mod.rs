@@ -9,7 +9,7 @@ mod c_engine;
 mod check;
 mod manifest;
 mod segments;
-pub(crate) mod space;
+mod space;
 mod write;
 
 use std::collections::HashMap;

@@ -6,14 +6,13 @@ use ratatui::layout::Rect;
 
 use super::super::super::figures::{UNKNOWN, brief, count, gigabytes, pace, share};
 use super::super::super::layout::Areas;
-use super::super::super::layout::body;
 use super::super::super::samples::Flow;
-use super::super::super::state::{Focus, State};
+use super::super::super::state::State;
 use super::super::super::theme::{Role, Theme};
 use super::super::put;
-use super::super::title::{self, Title};
 use super::chart::{self, Ink};
 use super::row::Row;
+use super::side::pane;
 use super::two_rows;
 use crate::engine::Telemetry;
 use crate::engine::telemetry::{Counted, Metrics, RemoteFigures, ServerFigures};
@@ -91,26 +90,7 @@ fn one_row(state: &State, frame: &mut Frame, area: Rect, figures: &RemoteFigures
 const CHART: usize = 4;
 
 fn side(state: &State, frame: &mut Frame, area: Rect, shown: &Telemetry, figures: &RemoteFigures) {
-    for row in area.rows() {
-        put(state, frame, row, "│", Role::Quiet);
-    }
-    let inner = Rect {
-        x: area.x + 1,
-        width: area.width.saturating_sub(1),
-        ..area
-    };
-    let focus = state.focus == Focus::Telemetry;
-    let instruments = &state.instruments;
-    let held = if instruments.is_held() { ", held" } else { "" };
-    let about = format!("{}{held}", instruments.span.name());
-    let title = Title {
-        name: "Telemetry",
-        focus,
-        about: &about,
-        badge: if focus { "f + - r" } else { "" },
-    };
-    title::view(state, frame, inner, title);
-    let inner = body(inner);
+    let inner = pane(state, frame, area, "f + - r");
     let columns = usize::from(inner.width.saturating_sub(2));
     let rows = [
         answer(state, figures, columns),

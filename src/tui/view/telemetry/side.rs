@@ -26,8 +26,8 @@ const FIRST: [Widget; 8] = [
     Widget::Sums,
 ];
 
-/// Draws it.
-pub fn view(state: &State, frame: &mut Frame, area: Rect, shown: &Telemetry, figures: &Figures) {
+/// Draws the border and the title, which names `keys` where the pane has the keyboard. Gives the room that is left.
+pub fn pane(state: &State, frame: &mut Frame, area: Rect, keys: &str) -> Rect {
     for row in area.rows() {
         put(state, frame, row, "│", Role::Quiet);
     }
@@ -44,10 +44,16 @@ pub fn view(state: &State, frame: &mut Frame, area: Rect, shown: &Telemetry, fig
         name: "Telemetry",
         focus,
         about: &about,
-        badge: if focus { "f + - r Enter" } else { "" },
+        badge: if focus { keys } else { "" },
     };
     title::view(state, frame, inner, title);
-    let inner = body(inner);
+    body(inner)
+}
+
+/// Draws it.
+pub fn view(state: &State, frame: &mut Frame, area: Rect, shown: &Telemetry, figures: &Figures) {
+    let inner = pane(state, frame, area, "f + - r Enter");
+    let instruments = &state.instruments;
     let two = inner.width >= TWO && instruments.alone.is_none();
     let columns = match two {
         true => inner.width / 2,
@@ -86,7 +92,10 @@ pub fn view(state: &State, frame: &mut Frame, area: Rect, shown: &Telemetry, fig
         for (area, row) in area.rows().zip(&rows) {
             row.draw(state, frame, area);
         }
-        if let (true, Some(at)) = (focus, marked.and_then(|at| area.rows().nth(at))) {
+        if let (true, Some(at)) = (
+            state.focus == Focus::Telemetry,
+            marked.and_then(|at| area.rows().nth(at)),
+        ) {
             put(state, frame, at, "▸", Role::Focus);
         }
     }
