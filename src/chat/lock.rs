@@ -7,6 +7,7 @@ use std::path::Path;
 use super::Error;
 use super::original::beside;
 use crate::checkpoint::atomic::own_options;
+use crate::system::LockFile;
 
 /// What a lock's file appends to the name of the history.
 const SUFFIX: &str = ".lock";
@@ -15,13 +16,14 @@ const SUFFIX: &str = ".lock";
 #[derive(Debug)]
 pub struct Lock {
     /// The file stays when it is closed: whoever removed it might remove what another holds already.
-    _file: File,
+    _file: LockFile,
 }
 
 /// Whether nobody has the lock of this history now.
 pub(crate) fn is_free(path: &Path) -> bool {
     let file = File::open(beside(path, SUFFIX));
-    file.is_ok_and(|file| file.try_lock().is_ok()) || !beside(path, SUFFIX).exists()
+    file.map(LockFile::from)
+        .is_ok_and(|file| file.try_lock().is_ok()) || !beside(path, SUFFIX).exists()
 }
 
 impl Lock {
@@ -35,7 +37,7 @@ impl Lock {
         let mut options = own_options();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = match options.open(&lock) {
-            Ok(file) => file,
+            Ok(file) => LockFile::from(file),
             Err(cause) => {
                 return Ok(Err(format!(
                     "{} cannot be made: {cause}. The conversation can be read, saving it will fail",
@@ -53,7 +55,7 @@ impl Lock {
             }
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
-                let _ = file.take(32).read_to_string(&mut holder);
+                let _ = (&*file).take(32).read_to_string(&mut holder);
                 Err(Error::Locked {
                     path: path.to_owned(),
                     holder: holder.trim().parse().ok(),

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::checkpoint::{atomic, hex};
 use crate::model::{ModelKey, SavedState, State, StateFileError, StateWriter, UNFINISHED};
+use crate::system::LockFile;
 
 /// What names of states end with.
 const SUFFIX: &str = ".k3state";
@@ -206,19 +207,20 @@ impl StateStore {
 
     /// Waits for the other programs that write here. Where a file system has no locks it goes without: at worst another's
     /// save fails, since what it was writing was swept away.
-    fn lock(&self) -> Option<File> {
+    fn lock(&self) -> Option<LockFile> {
         let file = self.lock_file()?;
         file.lock().ok()?;
         Some(file)
     }
 
-    fn lock_file(&self) -> Option<File> {
+    fn lock_file(&self) -> Option<LockFile> {
         let path = self.folder.join(LOCK);
         atomic::own_options()
             .create(true)
             .append(true)
             .open(path)
             .ok()
+            .map(LockFile::from)
     }
 
     fn entries(&self) -> Vec<Entry> {

@@ -3,6 +3,7 @@
 //! `docs/building.md`.
 
 mod files;
+mod lock_file;
 mod signals;
 mod stderr;
 
@@ -10,6 +11,7 @@ pub use files::{
     allocated, device, free, in_memory, is_program, open_direct, others_may_read, owner_only,
     owner_only_folder, read_at, readable_by_all, sync_folder,
 };
+pub use lock_file::LockFile;
 pub use signals::{Signal, Signals, die_of, flag_at_interrupt, stop_group};
 pub use stderr::RealStderr;
 

@@ -16,6 +16,7 @@ use super::{BIN, Progress, c_engine, space};
 use crate::checkpoint::atomic::{Access, replace, sweep, sync_folder};
 use crate::checkpoint::{Checkpoint, hex};
 use crate::stream::{Error, OpenFiles, Walk, open_shards};
+use crate::system::LockFile;
 
 const PARTIAL: &str = "trunk.bin.partial";
 const SUMS: &str = "trunk.bin.sums";
@@ -150,7 +151,7 @@ impl Names {
     }
 
     /// The file of weights under its temporary name, for this process alone.
-    fn open_partial(&self) -> Result<File, Error> {
+    fn open_partial(&self) -> Result<LockFile, Error> {
         if self.bin.exists() && !self.partial.exists() {
             fs::rename(&self.bin, &self.partial)
                 .map_err(|e| Error::write(&self.bin, "rename", e))?;
@@ -162,6 +163,7 @@ impl Names {
             .truncate(false)
             .open(&self.partial)
             .map_err(|e| Error::write(&self.partial, "open for writing", e))?;
+        let file = LockFile::from(file);
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
                 let problem = "another k3 pack is writing it; wait for it or end it";
