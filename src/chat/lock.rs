@@ -23,7 +23,8 @@ pub struct Lock {
 pub(crate) fn is_free(path: &Path) -> bool {
     let file = File::open(beside(path, SUFFIX));
     file.map(LockFile::from)
-        .is_ok_and(|file| file.try_lock().is_ok()) || !beside(path, SUFFIX).exists()
+        .is_ok_and(|file| file.try_lock().is_ok())
+        || !beside(path, SUFFIX).exists()
 }
 
 impl Lock {

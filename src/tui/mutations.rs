@@ -82,7 +82,11 @@ fn changed_markdown_grows_as_if_it_had_come_at_once_and_holds_nothing_to_obey() 
             grown.of(&text[..end], width, true);
         }
         let grown = grown.of(&text, width, false);
-        assert!(grown == whole, "case {case}");
+        let parts = grown
+            .iter()
+            .zip(&whole)
+            .find(|(grown, whole)| grown != whole);
+        assert!(grown == whole, "case {case}: {parts:?} of {text:?}");
         // As the view draws it.
         for row in whole.iter().map(Row::text) {
             let drawn = shown(&row, usize::MAX);

@@ -244,7 +244,12 @@ impl Whole {
         // A token is printed after it is on the drive.
         if before.tokens() == 0 {
             let all = self.printed(&kept.answers);
-            assert!(all.starts_with(&said.out), "{:?}\n{all:?}", said.out);
+            // An answer that was stopped closes its channel, though it is gone on with later.
+            let out = match said.err.contains("stopped; /continue") && !all.ends_with(">\n") {
+                true => said.out.rsplit_once("</").map_or("", |(out, _)| out),
+                false => &said.out,
+            };
+            assert!(all.starts_with(out), "{out:?}\n{all:?}");
         }
         // Each flush is a token: the one whose flush was not let through may be gone, no other.
         if let Moment::Call("fdatasync", n, _) = moment

@@ -150,7 +150,7 @@ fn of_runs(seed: u32, count: usize) -> Faults {
                 &place,
                 call == "write",
             );
-            right.check(folder.path(), run);
+            right.check(folder.path(), run, ended.code != Some(0));
             let done = right.is_done(folder.path(), run);
             assert!(done || ended.code != Some(0), "{place}: {}", ended.err);
             *faults.by.entry(call).or_default() += 1;

@@ -37,6 +37,10 @@ pub(super) struct Repl {
     ending: bool,
     /// The system message is being changed: the conversation is the answer.
     changing: bool,
+    /// A message was sent, and neither answered nor refused yet.
+    sent: bool,
+    /// Messages that were refused, and answers that an error cut.
+    failed: usize,
     /// The channel whose tag is open on standard output.
     speaking: Option<Channel>,
     /// A line on the terminal's standard error that will be replaced.
@@ -61,6 +65,8 @@ impl Repl {
             late: 0,
             ending: false,
             changing: false,
+            sent: false,
+            failed: 0,
             speaking: None,
             open: false,
         }
@@ -100,14 +106,19 @@ impl Repl {
         // The thread may have ended already; then there is nothing to ask of it.
         let _ = self.engine.commands.send(Command::Quit);
         self.drain()?;
-        match self.ending {
-            true => Err(Exit::Interrupted.into()),
-            false => Ok(()),
+        match (self.ending, self.failed) {
+            (true, _) => Err(Exit::Interrupted.into()),
+            // A person has seen it; a script looks at the exit code.
+            (false, failed @ 1..) if !self.input.terminal => {
+                anyhow::bail!("{failed} of the messages got no whole answer, as said above")
+            }
+            (false, _) => Ok(()),
         }
     }
 
     fn ask(&mut self, command: Command) -> anyhow::Result<()> {
         self.changing = matches!(command, Command::System(_));
+        self.sent = matches!(command, Command::Send(_));
         // If nobody takes it, the engine's last word says why.
         let _: Result<(), SendError<Command>> = self.engine.commands.send(command);
         self.wait()
@@ -240,6 +251,7 @@ impl Repl {
             }
             Event::Refused(_) if self.late > 0 => self.late -= 1,
             Event::Refused(why) => {
+                self.failed += usize::from(self.sent);
                 self.say(&why);
                 return Ok(true);
             }
@@ -333,6 +345,7 @@ impl Repl {
             Ended::StopId(id) => self.say(&format!("stopped at id {id}; /continue goes on")),
             Ended::Length => self.say("the context is full; /reset starts anew"),
             Ended::Malformed(why) | Ended::Failed(why) => {
+                self.failed += 1;
                 self.say(&format!("the answer is cut: {why}"));
             }
         }

@@ -109,6 +109,19 @@ fn looks_are_kept() {
     );
 }
 
+/// Also where a block begins behind it, from which a text that grows is read on.
+#[test]
+fn a_carriage_return_alone_ends_a_line() {
+    let text = "- one\n- \rwo\n  1. deep\n\n> quoted\n\nThe end.";
+    let mut grown = Page::default();
+    for (at, _) in text.char_indices() {
+        grown.of(&text[..at], 16, true);
+    }
+    let grown = grown.of(text, 16, false);
+    assert_eq!(grown, Page::default().of(text, 16, false));
+    assert!(grown.iter().any(|row| row.text() == "wo"), "{grown:?}");
+}
+
 /// A row that is drawn once stays as it is while the text grows, but for the last ones.
 #[test]
 fn a_growing_text_is_calm() {
@@ -172,6 +185,7 @@ fn text() -> impl Strategy<Value = String> {
         "<b>",
         "<div>\n",
         "\r\n",
+        "\r",
         "\\",
         "[ ] ",
         "\u{1b}[0m",

@@ -45,7 +45,8 @@ pub fn write(
     {
         if depth == 0 && range.start >= covered {
             // Its line from the beginning on, since what it is hangs on how far it stands in.
-            let line = tail[..range.start].rfind('\n').map_or(0, |at| at + 1);
+            let line = tail[..range.start].rfind(['\n', '\r']);
+            let line = line.map_or(0, |at| at + 1);
             blocks.push((from + line, writer.rows.len()));
             covered = range.end;
         }
