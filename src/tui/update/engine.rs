@@ -300,8 +300,9 @@ fn ended(state: &mut State, facts: TurnFacts) -> Vec<Effect> {
         // After anything else the person decides.
         _ if !state.queue.is_empty() => {
             state.hint = Some(format!(
-                "{} not sent yet. Enter on an empty line sends the first, Up takes the last one back.",
-                counted(state.queue.len(), "message")
+                "{} not sent yet. Enter on an empty line sends the first. {}",
+                counted(state.queue.len(), "message"),
+                send::BACK
             ));
         }
         _ => {}

@@ -7,6 +7,9 @@ use super::super::state::{Phase, State};
 use super::super::unsent::Unsent;
 use crate::engine::Command;
 
+/// How a message that waits is had back.
+pub const BACK: &str = "Up takes the last one back.";
+
 /// Sends a message, or keeps it until the engine is free. The draft stays where neither is possible.
 pub fn text(state: &mut State, text: String) -> Vec<Effect> {
     let obstacle = match &state.phase {
@@ -32,7 +35,7 @@ pub fn text(state: &mut State, text: String) -> Vec<Effect> {
         _ => {
             state.queue.push_back(text);
             state.hint = Some(format!(
-                "{} sent when the model is free. Up takes the last one back.",
+                "{} sent when the model is free. {BACK}",
                 match state.queue.len() {
                     1 => "It is".to_owned(),
                     n => format!("{} wait, each is", counted(n, "message")),
@@ -49,7 +52,11 @@ pub fn next(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     match state.queue.pop_front() {
-        Some(text) => now(state, text),
+        Some(text) => {
+            // What was said of messages that wait is no longer so.
+            state.hint.take_if(|hint| hint.ends_with(BACK));
+            now(state, text)
+        }
         None => Vec::new(),
     }
 }
@@ -69,7 +76,7 @@ pub fn recovered(state: &mut State, unsent: Unsent) {
     let waiting = match unsent.queue.len() {
         0 => String::new(),
         n => format!(
-            " {} not sent yet: Enter on an empty line sends the first, Up takes the last one back.",
+            " {} not sent yet: Enter on an empty line sends the first. {BACK}",
             counted(n, "message")
         ),
     };

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
 
+use super::send::BACK;
 use super::*;
 use crate::chat::Sampling;
 use crate::engine::{Activity, Ended, Event, ModelFacts, Telemetry, TurnFacts};
@@ -610,6 +611,8 @@ fn messages_wait_while_the_model_is_busy_and_are_sent_in_order() {
         take(&mut state, &effects);
         assert_eq!(tell(&mut state, ended(Ended::Finished)), []);
         assert!(state.queue.is_empty());
+        let waits = state.hint.is_some_and(|hint| hint.ends_with(BACK));
+        assert!(!waits, "nothing waits any more");
     }
 }
 
