@@ -134,6 +134,7 @@ fn of_runs(seed: u32, count: usize) -> Faults {
         let folder = tempfile::tempdir().unwrap();
         let [state, out] =
             ["s", "o"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+        let mut failed = false;
         for (run, words) in states::RUNS.iter().enumerate() {
             let Some((call, n, blow)) = drawn(&mut draw, &calls) else {
                 continue;
@@ -150,7 +151,8 @@ fn of_runs(seed: u32, count: usize) -> Faults {
                 &place,
                 call == "write",
             );
-            right.check(folder.path(), run, ended.code != Some(0));
+            failed |= ended.code != Some(0);
+            right.check(folder.path(), run, failed);
             let done = right.is_done(folder.path(), run);
             assert!(done || ended.code != Some(0), "{place}: {}", ended.err);
             *faults.by.entry(call).or_default() += 1;

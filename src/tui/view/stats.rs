@@ -1,6 +1,8 @@
 //! Figures of the session, over everything.
 
-use super::super::figures::{UNKNOWN, count, counted, gigabytes, seconds, share, time};
+use std::time::Duration;
+
+use super::super::figures::{UNKNOWN, brief, count, counted, gigabytes, share, time};
 use super::super::state::State;
 use super::super::theme::Role;
 use super::super::update::sampling;
@@ -40,7 +42,12 @@ pub fn lines(state: &State) -> Vec<(String, Role)> {
         ("made in", time(totals.making)),
         (
             "a token of the last answer",
-            known(totals.seconds_a_token().map(seconds)),
+            known(
+                totals
+                    .seconds_a_token()
+                    .and_then(|s| Duration::try_from_secs_f64(s).ok())
+                    .map(brief),
+            ),
         ),
     ];
     let number = |n: u64| count(usize::try_from(n).unwrap_or(usize::MAX));
