@@ -52,6 +52,11 @@ pub fn brief(time: Duration) -> String {
     }
 }
 
+/// [`brief`] of a time that was computed, which may be anything.
+pub fn taking(seconds: f64) -> String {
+    Duration::try_from_secs_f64(seconds).map_or_else(|_| UNKNOWN.to_owned(), brief)
+}
+
 /// A size in GB.
 pub fn gigabytes(bytes: Option<u64>) -> String {
     decimal(bytes.map(|bytes| bytes as f64 / 1e9))

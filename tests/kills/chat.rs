@@ -235,7 +235,8 @@ impl Whole {
         assert!(whole(&kept) + 1 >= kept.answers.len());
         // One that was stopped by a signal is told as well, and is to be gone on with.
         let told = said.err.matches("tokens a second").count();
-        let ended = told - said.err.matches("stopped; /continue").count();
+        let stopped = said.err.matches("stopped; /continue").count();
+        let ended = told - stopped;
         let saved = kept.messages.iter().filter(|m| m.role == Role::Assistant);
         // One that was killed behind its last id is told as ended by the next start.
         let last = before.answers.len().checked_sub(1);
@@ -251,7 +252,7 @@ impl Whole {
         if before.tokens() == 0 {
             let all = self.printed(&kept.answers);
             // An answer that was stopped closes its channel, though it is gone on with later.
-            let out = match said.err.contains("stopped; /continue") && !all.ends_with(">\n") {
+            let out = match stopped > 0 && !all.ends_with(">\n") {
                 true => said.out.rsplit_once("</").map_or("", |(out, _)| out),
                 false => &said.out,
             };

@@ -37,7 +37,7 @@ pub(super) struct Repl {
     ending: bool,
     /// The system message is being changed: the conversation is the answer.
     changing: bool,
-    /// A message was sent, and neither answered nor refused yet.
+    /// What was asked last is a message.
     sent: bool,
     /// Messages that were refused, and answers that an error cut.
     failed: usize,

@@ -1,8 +1,6 @@
 //! Figures of the session, over everything.
 
-use std::time::Duration;
-
-use super::super::figures::{UNKNOWN, brief, count, counted, gigabytes, share, time};
+use super::super::figures::{UNKNOWN, count, counted, gigabytes, share, taking, time};
 use super::super::state::State;
 use super::super::theme::Role;
 use super::super::update::sampling;
@@ -42,12 +40,7 @@ pub fn lines(state: &State) -> Vec<(String, Role)> {
         ("made in", time(totals.making)),
         (
             "a token of the last answer",
-            known(
-                totals
-                    .seconds_a_token()
-                    .and_then(|s| Duration::try_from_secs_f64(s).ok())
-                    .map(brief),
-            ),
+            known(totals.seconds_a_token().map(taking)),
         ),
     ];
     let number = |n: u64| count(usize::try_from(n).unwrap_or(usize::MAX));

@@ -1,8 +1,6 @@
 //! Memory plans to choose from or to make, over everything: what they take, what they would cost, what was measured.
 
-use std::time::Duration;
-
-use super::super::figures::{UNKNOWN, brief, share, size};
+use super::super::figures::{UNKNOWN, brief, share, size, taking};
 use super::super::state::State;
 use super::super::theme::Role;
 use super::super::tune::{Pace, Planned, Slider, Tune};
@@ -56,11 +54,6 @@ fn sign(chosen: bool) -> (&'static str, Role) {
         true => ("▸", Role::Chosen),
         false => (" ", Role::Plain),
     }
-}
-
-/// A time that was computed, which may be anything.
-fn taking(seconds: f64) -> String {
-    Duration::try_from_secs_f64(seconds).map_or_else(|_| UNKNOWN.to_owned(), brief)
 }
 
 /// What plans cost, as far as that is known.
