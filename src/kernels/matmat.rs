@@ -1,17 +1,16 @@
 //! Rows times several tokens: weights are widened once for a batch of tokens, and the lanes of every result stay open over
 //! the whole row. Blocks of columns only put them aside; nothing is reduced before the row's end.
 
+use std::ops::Range;
+
 use super::lanes::{Half, Lanes};
+use super::prefetch;
 use super::rows::Row;
-use super::tokens::{TILE, Tokens};
+use super::tokens::{BATCH, BLOCK, TILE, Tokens};
 
 /// Rows of a tile. Of its results with the tokens of a tile, eight lanes are summed at a time: with one vector of weights and
 /// one for each token they just fit in sixteen vector registers.
 pub(super) const ROWS: usize = 4;
-/// Lanes of a block of columns: half of the widened weights of a tile and of three tokens stay in the first-level cache.
-const BLOCK: usize = 64;
-/// Tiles of tokens that share a widening. A block of their inputs stays in the second-level cache, and so do their open lanes.
-const BATCH: usize = 16;
 
 /// The open lanes of one token's results with a tile's rows, the lower halves first.
 type Open = [[Half; ROWS]; 2];
@@ -29,25 +28,38 @@ pub(super) fn matmat<const N: usize, R: Row<N>>(
     let count = tokens.count();
     let rows = y.len() / count;
     let tiles = rows.div_ceil(ROWS);
-    let chunks = tokens.columns().div_ceil(16);
+    let lanes = tokens.columns().div_ceil(16);
+    // Behind the last row it is multiplied again; nobody looks at the result.
+    let tile_rows = |tile: usize| -> [R; ROWS] {
+        std::array::from_fn(|r| row((tile * ROWS + r).min(rows - 1)))
+    };
     let mut panel: Panel = [[[Half::ZERO; ROWS]; BLOCK]; 2];
-    let mut open = vec![[[Half::ZERO; ROWS]; 2]; tiles * count.min(BATCH * TILE)];
-    for batch in (0..count.div_ceil(TILE)).step_by(BATCH) {
-        let first = batch * TILE;
-        let here = (count - first).min(BATCH * TILE);
-        let x = tokens.tiles(batch, BATCH);
+    let mut open = vec![[[Half::ZERO; ROWS]; 2]; tiles * count.min(BATCH)];
+    for (batch, first) in tokens.prepared().iter().zip((0..).step_by(BATCH)) {
+        let here = (count - first).min(BATCH);
         let open = &mut open[..tiles * here];
         open.fill([[Half::ZERO; ROWS]; 2]);
-        for start in (0..chunks).step_by(BLOCK) {
-            let block = start..(start + BLOCK).min(chunks);
+        for (x, start) in batch.blocks(here).zip((0..).step_by(BLOCK)) {
+            let block = start..(start + BLOCK).min(lanes);
+            // The next block's inputs, a part with every tile of rows.
+            let mut inputs = Coming::new([x.as_ptr_range().end.cast()], size_of_val(x));
+            let steps = 2 * here.div_ceil(TILE);
             for (tile, open) in open.chunks_exact_mut(here).enumerate() {
-                for r in 0..ROWS {
-                    // Behind the last row it is multiplied again; nobody looks at the result.
-                    let row = row((tile * ROWS + r).min(rows - 1));
+                for (r, row) in tile_rows(tile).into_iter().enumerate() {
                     widen(row, r, block.clone(), &mut panel);
                 }
-                half::<0>(&panel, x, chunks, block.clone(), open);
-                half::<1>(&panel, x, chunks, block.clone(), open);
+                let mut weights = match tile + 1 < tiles {
+                    true => Coming::weights(tile_rows(tile + 1), block.clone()),
+                    false => Coming::weights(tile_rows(0), block.end..block.end + block.len()),
+                };
+                let (lower, upper) = x.split_at(x.len() / 2);
+                for (panel, h, x) in [(&panel[0], 0, lower), (&panel[1], 1, upper)] {
+                    for (open, x) in open.chunks_mut(TILE).zip(x.chunks(TILE * block.len())) {
+                        inputs.ask(steps * tiles);
+                        weights.ask(steps);
+                        fuse_tile(panel, h, x, open);
+                    }
+                }
             }
         }
         for (r, y) in y.chunks_exact_mut(count).enumerate() {
@@ -59,42 +71,67 @@ pub(super) fn matmat<const N: usize, R: Row<N>>(
     }
 }
 
-/// A block of columns, one half of its lanes: a tile of rows with every tile of tokens. That half of the panel and of one tile's
-/// inputs are what the first-level cache holds meanwhile.
-#[inline(always)]
-fn half<const H: usize>(
-    panel: &Panel,
-    x: &[Half],
-    chunks: usize,
-    block: std::ops::Range<usize>,
-    open: &mut [Open],
-) {
-    let panel = &panel[H];
-    for (open, x) in open.chunks_mut(TILE).zip(x.chunks(2 * TILE * chunks)) {
-        let x = &x[H * x.len() / 2..][..x.len() / 2];
-        match open {
-            [a, b, c] => {
-                let [a, b, c] = [a, b, c].map(|open| &mut open[H]);
-                fuse(panel, &x.as_chunks::<TILE>().0[block.clone()], [a, b, c]);
-            }
-            [a, b] => {
-                let [a, b] = [a, b].map(|open| &mut open[H]);
-                fuse(panel, &x.as_chunks::<2>().0[block.clone()], [a, b]);
-            }
-            [a] => fuse(panel, &x.as_chunks::<1>().0[block.clone()], [&mut a[H]]),
-            _ => {}
+/// What is read next, asked for in small parts while something else is computed, so that it is there when its time comes.
+struct Coming<const K: usize> {
+    /// Places of as many bytes each.
+    places: [*const u8; K],
+    bytes: usize,
+    asked: usize,
+}
+
+impl<const K: usize> Coming<K> {
+    #[inline(always)]
+    fn new(places: [*const u8; K], bytes: usize) -> Self {
+        Self {
+            places,
+            bytes,
+            asked: 0,
         }
+    }
+
+    /// Asks for the next of so many parts.
+    #[inline(always)]
+    fn ask(&mut self, parts: usize) {
+        const LINE: usize = 64;
+        let end = (self.asked + self.bytes.div_ceil(parts * LINE) * LINE).min(self.bytes);
+        for at in (self.asked..end).step_by(LINE) {
+            for place in self.places {
+                prefetch(place.wrapping_add(at));
+            }
+        }
+        self.asked = end;
+    }
+}
+
+impl Coming<ROWS> {
+    /// A block of columns of some rows; behind their end nothing that matters.
+    #[inline(always)]
+    fn weights<const N: usize, R: Row<N>>(rows: [R; ROWS], block: Range<usize>) -> Self {
+        let mut places = [std::ptr::null(); ROWS];
+        let mut bytes = 0;
+        for (place, row) in places.iter_mut().zip(rows) {
+            let (begin, unit) = row.place();
+            *place = begin.wrapping_add(block.start / N * unit);
+            bytes = block.len() / N * unit;
+        }
+        Self::new(places, bytes)
+    }
+}
+
+/// A block of columns, half `h` of its lanes: a tile of rows with a tile of tokens.
+#[inline(always)]
+fn fuse_tile(panel: &[[Half; ROWS]; BLOCK], h: usize, x: &[Half], open: &mut [Open]) {
+    match open {
+        [a, b, c] => fuse(panel, x.as_chunks().0, [&mut a[h], &mut b[h], &mut c[h]]),
+        [a, b] => fuse(panel, x.as_chunks().0, [&mut a[h], &mut b[h]]),
+        [a] => fuse(panel, x.as_chunks().0, [&mut a[h]]),
+        _ => {}
     }
 }
 
 /// Row `r` of a tile, a block of lanes of it.
 #[inline(always)]
-fn widen<const N: usize, R: Row<N>>(
-    row: R,
-    r: usize,
-    block: std::ops::Range<usize>,
-    panel: &mut Panel,
-) {
+fn widen<const N: usize, R: Row<N>>(row: R, r: usize, block: Range<usize>, panel: &mut Panel) {
     let mut put = |c: usize, lanes: &Lanes| {
         panel[0][c][r] = Half::of(&lanes.0[..8]);
         panel[1][c][r] = Half::of(&lanes.0[8..]);

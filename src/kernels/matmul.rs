@@ -38,6 +38,15 @@ impl<'a> Weights<'a> {
         }
     }
 
+    /// Bytes of a row of `columns`.
+    pub fn row_bytes(&self, columns: usize) -> usize {
+        match self {
+            Weights::F32(_) => 4 * columns,
+            Weights::Bf16(_) => 2 * columns,
+            Weights::Mxfp4 { .. } => columns / 2 + columns / mxfp4::GROUP,
+        }
+    }
+
     /// How many rows of `columns` there are.
     pub fn row_count(&self, columns: usize) -> usize {
         match self {

@@ -42,7 +42,7 @@ pub use mxfp4::{GROUP, dequantise};
 pub use norm::{l2_norm, rms_norm};
 pub use route::{Choice, route};
 pub use situ::situ;
-pub use tokens::Tokens;
+pub use tokens::{Batch, Tokens};
 
 /// A weight in bf16 as it stands in a file: two little-endian bytes, at any alignment.
 pub type Bf16 = [u8; 2];

@@ -1,11 +1,13 @@
 //! What every layer computes with: the threads, the instruction set, and the products of a stage.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
 use super::Error;
-use crate::kernels::{self, Isa, ROWS_TOGETHER, Tokens, Weights};
+use crate::kernels::{self, Batch, Isa, ROWS_TOGETHER, Tokens, Weights};
 use crate::stream::{Error as StreamError, Experts, Kernel, KernelMeter, StageId, Trunk};
 use crate::system;
 
@@ -36,9 +38,12 @@ pub struct Product<'a> {
     pub y: &'a mut [f32],
 }
 
-/// Weights of one task, counted as bf16: large enough that handing it out costs nothing, small enough that threads end
-/// together.
+/// Weights of one task where there is one token: large enough that handing it out costs nothing, small enough that threads
+/// end together.
 const TASK_BYTES: usize = 128 << 10;
+/// For how long a thread without work looks for more. Parts of a layer that one thread computes take less, and waking up takes
+/// a quarter of it.
+const AWAKE: Duration = Duration::from_micros(200);
 /// Rows of one task where there are several tokens: inputs are fetched once for all of them, and the open lanes of their
 /// results still fit beside the inputs in the second-level cache.
 const TASK_ROWS: usize = 32;
@@ -77,9 +82,23 @@ impl Compute {
         self.pool.broadcast(|_| system::give_way());
     }
 
-    /// Runs `work` inside the pool, so that its parallel loops use these threads.
+    /// Runs `work` inside the pool, so that its parallel loops use these threads. The others stay awake for it as long as it
+    /// keeps them busy.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        self.pool.install(work)
+        self.pool.install(|| {
+            let ended = AtomicBool::new(false);
+            let me = rayon::current_thread_index();
+            rayon::scope(|scope| {
+                scope.spawn_broadcast(|_, thread| {
+                    if Some(thread.index()) != me {
+                        stay_awake(&ended);
+                    }
+                });
+                let result = work();
+                ended.store(true, Relaxed);
+                result
+            })
+        })
     }
 
     /// Makes several products together: cut into tasks of whole rows, all of them handed out at once.
@@ -109,7 +128,7 @@ impl Compute {
         x: &[f32],
         outputs: &mut [&mut Vec<f32>],
     ) -> Result<(), Error> {
-        let x = self.meter.time(Kernel::Trunk, || Tokens::new(x, columns));
+        let x = self.meter.time(Kernel::Trunk, || tokens(x, columns));
         let tokens = x.count();
         let mut missing: usize = outputs.iter().map(|o| o.len()).sum();
         while let Some(pieces) = trunk.pieces(stage)? {
@@ -153,7 +172,7 @@ impl<'a> Product<'a> {
         let Self { weights, x, y } = self;
         let (columns, tokens) = (x.columns(), x.count());
         let rows = match tokens {
-            1 => (TASK_BYTES / (2 * columns)).next_multiple_of(ROWS_TOGETHER),
+            1 => (TASK_BYTES / weights.row_bytes(columns)).next_multiple_of(ROWS_TOGETHER),
             2..MANY_TOKENS => TASK_ROWS,
             _ => 2 * TASK_ROWS,
         };
@@ -169,6 +188,31 @@ impl<'a> Product<'a> {
             row = end;
         }
     }
+}
+
+/// Takes part in whatever there is to do until `ended`, or until there was nothing for so long that waking up again costs
+/// less than looking on: while a layer waits for the drive, say.
+fn stay_awake(ended: &AtomicBool) {
+    let mut idle = None;
+    while !ended.load(Relaxed) {
+        match rayon::yield_now() {
+            Some(rayon::Yield::Idle) | None => {
+                let since = *idle.get_or_insert_with(Instant::now);
+                if since.elapsed() > AWAKE {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+            Some(rayon::Yield::Executed) => idle = None,
+        }
+    }
+}
+
+/// [`Tokens::new`] by all threads.
+fn tokens(x: &[f32], columns: usize) -> Tokens<'_> {
+    let batches: Vec<&[f32]> = Tokens::batches(x, columns).collect();
+    let batches = batches.into_par_iter().map(|x| Batch::new(x, columns));
+    Tokens::of(x, columns, batches.collect())
 }
 
 /// From `[rows][tokens]` to `[tokens][rows]`, in place.

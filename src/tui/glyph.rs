@@ -91,6 +91,18 @@ pub fn fitted(text: &str, columns: usize) -> String {
     }
 }
 
+/// As [`fitted`], but it is the end of `text` that stays: of a path, that is what tells it from others.
+pub fn fitted_end(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return shown(text, columns);
+    }
+    let ends = text.grapheme_indices(true).map(|(at, _)| &text[at..]);
+    match ends.skip(1).find(|end| width(end) < columns) {
+        Some(end) => format!("…{}", shown(end, columns - 1)),
+        None => fitted(text, columns),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +128,15 @@ mod tests {
         assert_eq!(fitted("漢字漢字", 5), "漢字…");
         assert_eq!(fitted("漢字", 4), "漢字");
         assert_eq!(fitted("ab", 0), "");
+    }
+
+    #[test]
+    fn the_end_of_a_long_path_stays() {
+        assert_eq!(fitted_end("/home/me/chat.jsonl", 12), "…/chat.jsonl");
+        assert_eq!(fitted_end("/a/b", 4), "/a/b");
+        assert_eq!(fitted_end("/漢字漢字", 5), "…漢字");
+        assert_eq!(fitted_end("漢字", 2), "…");
+        assert_eq!(fitted_end("ab", 0), "");
     }
 
     proptest! {

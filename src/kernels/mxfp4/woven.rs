@@ -5,7 +5,6 @@ use std::arch::x86_64::*;
 
 use super::GROUP;
 use super::table::TABLES;
-use crate::kernels::lanes::Lanes;
 use crate::kernels::prefetch;
 
 /// Rows at a time. Each has two sums; of four rows they no longer fit in the registers beside what decoding takes, and with two the
@@ -95,17 +94,24 @@ fn dots(rows: &[Row<'_>; ROWS], x: &[Woven]) -> [f32; ROWS] {
     }
     let mut out = [0.0; ROWS];
     for (out, sums) in out.iter_mut().zip(&sums) {
-        let mut woven = [0.0; 16];
-        for (woven, sum) in woven.as_chunks_mut().0.iter_mut().zip(sums) {
-            store(woven, *sum);
-        }
-        let mut lanes = Lanes::ZERO;
-        for (v, lane) in woven.iter().zip(ORDER) {
-            lanes.0[lane] = *v;
-        }
-        *out = lanes.reduce();
+        *out = reduce(*sums);
     }
     out
+}
+
+/// [`crate::kernels::lanes::Lanes::reduce`] of lanes in [`ORDER`]: lanes eight apart and then those four apart stand beside each other, those two
+/// apart in the other vector, neighbours in the other half.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn reduce(sums: [__m256; 2]) -> f32 {
+    let mut fours = [_mm256_setzero_ps(); 2];
+    for (four, sum) in fours.iter_mut().zip(sums) {
+        let eight = _mm256_add_ps(sum, _mm256_permute_ps::<0b01_00_11_10>(sum));
+        *four = _mm256_add_ps(eight, _mm256_permute_ps::<0b10_11_00_01>(eight));
+    }
+    let two = _mm256_add_ps(fours[0], fours[1]);
+    let one = _mm_add_ss(_mm256_castps256_ps128(two), _mm256_extractf128_ps::<1>(two));
+    _mm_cvtss_f32(one)
 }
 
 /// A group's weights: eight a vector, in [`ORDER`].
@@ -155,12 +161,4 @@ fn twice(bytes: &[u8; 16]) -> __m256i {
 fn load(x: &[f32; 8]) -> __m256 {
     // SAFETY: eight floats are there; the load needs no alignment.
     unsafe { _mm256_loadu_ps(x.as_ptr()) }
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-#[allow(unsafe_code)]
-fn store(place: &mut [f32; 8], v: __m256) {
-    // SAFETY: `place` is eight floats; the store needs no alignment.
-    unsafe { _mm256_storeu_ps(place.as_mut_ptr(), v) }
 }

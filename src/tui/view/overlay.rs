@@ -19,7 +19,7 @@ pub fn view(state: &State, frame: &mut Frame) {
     let width = screen.width.min(100);
     let (name, about, lines) = match overlay {
         Overlay::Help(_) => ("Help", "Esc closes", help::lines(width)),
-        Overlay::Stats(_) => ("Figures", "Esc closes", stats::lines(state)),
+        Overlay::Stats(_) => ("Figures", "Esc closes", stats::lines(state, width)),
         Overlay::Tune(made) => (
             "Memory plans",
             "← → move, Enter takes, Esc closes",

@@ -1,12 +1,17 @@
 //! Figures of the session, over everything.
 
 use super::super::figures::{UNKNOWN, count, counted, gigabytes, share, taking, time};
+use super::super::glyph::fitted_end;
 use super::super::state::State;
 use super::super::theme::Role;
 use super::super::update::sampling;
 
-/// Its rows.
-pub fn lines(state: &State) -> Vec<(String, Role)> {
+/// Columns of a name with its blanks.
+const NAME: usize = 33;
+
+/// Its rows, for so many columns.
+pub fn lines(state: &State, width: u16) -> Vec<(String, Role)> {
+    let room = usize::from(width).saturating_sub(NAME);
     let totals = &state.totals;
     let telemetry = &state.telemetry;
     let known = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
@@ -26,7 +31,7 @@ pub fn lines(state: &State) -> Vec<(String, Role)> {
                 state
                     .history
                     .as_ref()
-                    .map(|path| path.display().to_string()),
+                    .map(|path| fitted_end(&path.display().to_string(), room)),
             ),
         ),
         ("open for", time(state.now)),
@@ -60,6 +65,6 @@ pub fn lines(state: &State) -> Vec<(String, Role)> {
         ("memory at most, GB", gigabytes(telemetry.peak_rss_bytes)),
     ]);
     rows.into_iter()
-        .map(|(name, value)| (format!(" {name:31} {value}"), Role::Plain))
+        .map(|(name, value)| (format!(" {name:0$} {value}", NAME - 2), Role::Plain))
         .collect()
 }
