@@ -201,7 +201,8 @@ fn stay_awake(ended: &AtomicBool) {
                 if since.elapsed() > AWAKE {
                     break;
                 }
-                std::hint::spin_loop();
+                // Where there are more threads than cores, another has the core meanwhile.
+                std::thread::yield_now();
             }
             Some(rayon::Yield::Executed) => idle = None,
         }
@@ -253,6 +254,18 @@ mod tests {
         transpose(&mut y, tokens);
         for (i, v) in y.iter().enumerate() {
             assert_eq!(*v, (i % rows * tokens + i / rows) as f32);
+        }
+    }
+
+    #[test]
+    fn threads_that_were_kept_awake_are_free_again_when_the_work_is_through() {
+        for threads in [1, 2, 5] {
+            let compute = Compute::new(threads, Isa::portable()).unwrap();
+            let sum = compute.run(|| (0..1000).into_par_iter().sum::<usize>());
+            assert_eq!(sum, 499_500);
+            // Each thread has to come for it.
+            let came = compute.pool.broadcast(|thread| thread.index());
+            assert_eq!(came, (0..threads).collect::<Vec<_>>());
         }
     }
 
