@@ -34,29 +34,32 @@ pub(super) fn matmat<const N: usize, R: Row<N>>(
         std::array::from_fn(|r| row((tile * ROWS + r).min(rows - 1)))
     };
     let mut panel: Panel = [[[Half::ZERO; ROWS]; BLOCK]; 2];
-    let mut open = vec![[[Half::ZERO; ROWS]; 2]; tiles * count.min(BATCH)];
+    let mut open: Vec<Open> = Vec::with_capacity(tiles * count.min(BATCH));
     for (batch, first) in tokens.prepared().iter().zip((0..).step_by(BATCH)) {
         let here = (count - first).min(BATCH);
-        let open = &mut open[..tiles * here];
-        open.fill([[Half::ZERO; ROWS]; 2]);
+        open.clear();
+        open.resize(tiles * here, [[Half::ZERO; ROWS]; 2]);
         for (x, start) in batch.blocks(here).zip((0..).step_by(BLOCK)) {
             let block = start..(start + BLOCK).min(lanes);
             // The next block's inputs, a part with every tile of rows.
-            let mut inputs = Coming::new([x.as_ptr_range().end.cast()], size_of_val(x));
             let steps = 2 * here.div_ceil(TILE);
+            let end = x.as_ptr_range().end.cast();
+            let mut inputs = Coming::new([end], size_of_val(x), steps * tiles);
             for (tile, open) in open.chunks_exact_mut(here).enumerate() {
                 for (r, row) in tile_rows(tile).into_iter().enumerate() {
                     widen(row, r, block.clone(), &mut panel);
                 }
                 let mut weights = match tile + 1 < tiles {
-                    true => Coming::weights(tile_rows(tile + 1), block.clone()),
-                    false => Coming::weights(tile_rows(0), block.end..block.end + block.len()),
+                    true => Coming::weights(tile_rows(tile + 1), block.clone(), steps),
+                    false => {
+                        Coming::weights(tile_rows(0), block.end..block.end + block.len(), steps)
+                    }
                 };
                 let (lower, upper) = x.split_at(x.len() / 2);
                 for (panel, h, x) in [(&panel[0], 0, lower), (&panel[1], 1, upper)] {
                     for (open, x) in open.chunks_mut(TILE).zip(x.chunks(TILE * block.len())) {
-                        inputs.ask(steps * tiles);
-                        weights.ask(steps);
+                        inputs.ask();
+                        weights.ask();
                         fuse_tile(panel, h, x, open);
                     }
                 }
@@ -76,24 +79,30 @@ struct Coming<const K: usize> {
     /// Places of as many bytes each.
     places: [*const u8; K],
     bytes: usize,
+    /// Bytes of a part, whole lines.
+    part: usize,
     asked: usize,
 }
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 impl<const K: usize> Coming<K> {
+    /// In so many parts.
     #[inline(always)]
-    fn new(places: [*const u8; K], bytes: usize) -> Self {
+    fn new(places: [*const u8; K], bytes: usize, parts: usize) -> Self {
         Self {
             places,
             bytes,
+            part: bytes.div_ceil(parts * LINE) * LINE,
             asked: 0,
         }
     }
 
-    /// Asks for the next of so many parts.
+    /// Asks for the next part.
     #[inline(always)]
-    fn ask(&mut self, parts: usize) {
-        const LINE: usize = 64;
-        let end = (self.asked + self.bytes.div_ceil(parts * LINE) * LINE).min(self.bytes);
+    fn ask(&mut self) {
+        let end = (self.asked + self.part).min(self.bytes);
         for at in (self.asked..end).step_by(LINE) {
             for place in self.places {
                 prefetch(place.wrapping_add(at));
@@ -106,7 +115,11 @@ impl<const K: usize> Coming<K> {
 impl Coming<ROWS> {
     /// A block of columns of some rows; behind their end nothing that matters.
     #[inline(always)]
-    fn weights<const N: usize, R: Row<N>>(rows: [R; ROWS], block: Range<usize>) -> Self {
+    fn weights<const N: usize, R: Row<N>>(
+        rows: [R; ROWS],
+        block: Range<usize>,
+        parts: usize,
+    ) -> Self {
         let mut places = [std::ptr::null(); ROWS];
         let mut bytes = 0;
         for (place, row) in places.iter_mut().zip(rows) {
@@ -114,7 +127,7 @@ impl Coming<ROWS> {
             *place = begin.wrapping_add(block.start / N * unit);
             bytes = block.len() / N * unit;
         }
-        Self::new(places, bytes)
+        Self::new(places, bytes, parts)
     }
 }
 
