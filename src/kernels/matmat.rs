@@ -4,9 +4,9 @@
 use std::ops::Range;
 
 use super::lanes::{Half, Lanes};
-use super::prefetch;
 use super::rows::Row;
 use super::tokens::{BATCH, BLOCK, TILE, Tokens};
+use super::{LINE, prefetch};
 
 /// Rows of a tile. Of its results with the tokens of a tile, eight lanes are summed at a time: with one vector of weights and
 /// one for each token they just fit in sixteen vector registers.
@@ -83,9 +83,6 @@ struct Coming<const K: usize> {
     part: usize,
     asked: usize,
 }
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 impl<const K: usize> Coming<K> {
     /// In so many parts.

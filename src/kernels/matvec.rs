@@ -1,14 +1,12 @@
 //! Rows times one token: every weight is used once, so that reading it from memory is all it should cost.
 
 use super::lanes::{Lanes, pad};
-use super::prefetch;
 use super::rows::Row;
+use super::{LINE, prefetch};
 
 /// Rows at a time: eight vector sums keep the fused units busy, and four streams the memory.
 pub(super) const ROWS: usize = 4;
 
-/// Bytes of a cache line.
-const LINE: usize = 64;
 /// Bytes of rows, read at a time, that are short.
 const SHORT: usize = 16 << 10;
 

@@ -53,6 +53,9 @@ pub fn widen(weight: Bf16) -> f32 {
     f32::from_bits(u32::from(u16::from_le_bytes(weight)) << 16)
 }
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// Asks for the cache line at `place` ahead of its use. It may be anywhere: a line that is not there is not fetched.
 #[inline(always)]
 #[allow(unsafe_code)]

@@ -128,7 +128,7 @@ impl Compute {
         x: &[f32],
         outputs: &mut [&mut Vec<f32>],
     ) -> Result<(), Error> {
-        let x = self.meter.time(Kernel::Trunk, || tokens(x, columns));
+        let x = self.meter.time(Kernel::Trunk, || prepared(x, columns));
         let tokens = x.count();
         let mut missing: usize = outputs.iter().map(|o| o.len()).sum();
         while let Some(pieces) = trunk.pieces(stage)? {
@@ -210,7 +210,7 @@ fn stay_awake(ended: &AtomicBool) {
 }
 
 /// [`Tokens::new`] by all threads.
-fn tokens(x: &[f32], columns: usize) -> Tokens<'_> {
+fn prepared(x: &[f32], columns: usize) -> Tokens<'_> {
     let batches: Vec<&[f32]> = Tokens::batches(x, columns).collect();
     let batches = batches.into_par_iter().map(|x| Batch::new(x, columns));
     Tokens::of(x, columns, batches.collect())
