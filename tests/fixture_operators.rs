@@ -287,7 +287,7 @@ fn the_router_chooses_with_the_bias_and_weighs_without_it() {
                 .flat_map(|logits| {
                     let renormalize = case.meta(&key("renormalize"));
                     let (top_k, scaling) = (case.meta(&key("top_k")), case.meta(&key("scaling")));
-                    kernels::route(logits, &bias, top_k, renormalize, scaling)
+                    kernels::route(isa, logits, &bias, top_k, renormalize, scaling)
                 })
                 .collect();
             let ids: Vec<u8> = choices.iter().map(|c| c.expert as u8).collect();

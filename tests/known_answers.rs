@@ -194,7 +194,7 @@ fn the_router_takes_the_lower_of_two_that_tie() {
             (3, 1.0, "router idx", "router w:"),
             (1, 2.5, "router top1 idx", "router top1"),
         ] {
-            let choices = kernels::route(&logits, &bias, top_k, true, scaling);
+            let choices = kernels::route(isa, &logits, &bias, top_k, true, scaling);
             let got: Vec<String> = choices.iter().map(|c| c.expert.to_string()).collect();
             let line = answers.line("", ids);
             assert!(line.contains(&format!("idx {}", got.join(" "))), "{line}");

@@ -92,7 +92,8 @@ fn the_router_agrees() {
         {
             let (mut ids, mut weights) = (Vec::new(), Vec::new());
             for logits in logits.chunks_exact(experts) {
-                let mut choices: Vec<Choice> = kernels::route(logits, &bias, top_k, true, scaling);
+                let mut choices: Vec<Choice> =
+                    kernels::route(isa, logits, &bias, top_k, true, scaling);
                 choices.sort_by_key(|choice| choice.expert);
                 ids.extend(choices.iter().map(|choice| choice.expert as f32));
                 weights.extend(choices.iter().map(|choice| choice.weight));

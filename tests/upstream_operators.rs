@@ -225,7 +225,7 @@ fn router_agrees_with_the_chosen_sets_and_their_weights() {
         let (ids, weights) = (fixture.floats("topk_idx"), fixture.floats("topk_weight"));
         let mut changed = 0;
         for (t, logits) in logits.chunks_exact(experts).enumerate() {
-            let choose = |bias: &[f32]| kernels::route(logits, bias, top_k, true, 1.0);
+            let choose = |bias: &[f32]| kernels::route(isa, logits, bias, top_k, true, 1.0);
             let choices = choose(&fixture.floats("bias"));
             let got_ids: Vec<f32> = choices.iter().map(|c| c.expert as f32).collect();
             let got_weights: Vec<f32> = choices.iter().map(|c| c.weight).collect();

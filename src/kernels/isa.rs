@@ -87,8 +87,60 @@ impl Isa {
     }
 }
 
-/// Defines a kernel from its one body: `fn name(isa, arguments)` runs the body compiled for that instruction set.
+/// What a kernel uses beside its body compiled anew: nothing.
+#[derive(Clone, Copy)]
+pub(super) struct Portable;
+
+/// What a kernel uses beside its body compiled anew: byte shuffles of AVX2, which the machine has.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(super) struct Shuffles(());
+
+#[cfg(target_arch = "x86_64")]
+impl Shuffles {
+    /// # Safety
+    /// The machine has AVX2.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(super) unsafe fn assume() -> Self {
+        Self(())
+    }
+}
+
+/// Defines a kernel from its one body: `fn name(isa, arguments)` runs the body compiled for that instruction set. A body that is
+/// `shown` gets [`Portable`] or [`Shuffles`] before its arguments.
 macro_rules! kernel {
+    (fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:path, shown;) => {
+        fn $name(isa: $crate::kernels::Isa, $($arg: $ty),*) {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            #[allow(unsafe_code)]
+            fn avx2($($arg: $ty),*) {
+                // SAFETY: this is only called where AVX2 is.
+                $body(unsafe { $crate::kernels::isa::Shuffles::assume() }, $($arg),*)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,avx512f,avx512vl")]
+            #[allow(unsafe_code)]
+            fn avx512($($arg: $ty),*) {
+                // SAFETY: this is only called where AVX2 is.
+                $body(unsafe { $crate::kernels::isa::Shuffles::assume() }, $($arg),*)
+            }
+            match isa.0 {
+                $crate::kernels::isa::Kind::Portable => {
+                    $body($crate::kernels::isa::Portable, $($arg),*)
+                }
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: `Isa` holds `Avx2` only where the processor reported AVX2 and FMA.
+                #[allow(unsafe_code)]
+                $crate::kernels::isa::Kind::Avx2 => unsafe { avx2($($arg),*) },
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: `Isa` holds `Avx512` only where the processor reported all four.
+                #[allow(unsafe_code)]
+                $crate::kernels::isa::Kind::Avx512 => unsafe { avx512($($arg),*) },
+            }
+        }
+    };
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:path;) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]

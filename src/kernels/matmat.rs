@@ -1,180 +1,151 @@
-//! Rows times several tokens: weights are widened once for a batch of tokens, and the lanes of every result stay open over
-//! the whole row. Blocks of columns only put them aside; nothing is reduced before the row's end.
+//! Rows times several tokens. Each lane of the sixteen in which a result is summed is a product of its own, of sixteen rows
+//! with a tile of tokens, in registers from the first element to the last; then it joins the lanes that it is reduced with. So
+//! the sixteen sums of a result are never open at once.
 
+use std::cell::Cell;
 use std::ops::Range;
 
-use super::lanes::{Half, Lanes};
+use super::lanes::Lanes;
+use super::panel::Panel;
 use super::rows::Row;
-use super::tokens::{BATCH, BLOCK, TILE, Tokens};
-use super::{LINE, prefetch};
+use super::tokens::{TILE, Tokens};
+use super::turn::{ROWS, Turn};
 
-/// Rows of a tile. Of its results with the tokens of a tile, eight lanes are summed at a time: with one vector of weights and
-/// one for each token they just fit in sixteen vector registers.
-pub(super) const ROWS: usize = 4;
+/// The order in which lanes are summed, such that each joins what stands before it: one lane the one before, two the two before,
+/// and so on. It is reducing by halves.
+pub(super) const ORDER: [usize; 16] = [0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15];
 
-/// The open lanes of one token's results with a tile's rows, the lower halves first.
-type Open = [[Half; ROWS]; 2];
+/// Sums of a result that wait for others in that order, with the newest.
+const WAITING: usize = 5;
 
-/// Widened weights of a tile's rows, half by half.
-type Panel = [[[Half; ROWS]; BLOCK]; 2];
+/// Panels that go over a tile of tokens while it is in the first-level cache.
+const PANELS: usize = 2;
+
+/// Rows that go over the tokens together.
+pub(super) const TOGETHER: usize = PANELS * ROWS;
+
+/// Tokens of a batch: the sums of all its results stay in the second-level cache.
+const BATCH: usize = 16 * TILE;
+
+thread_local! {
+    /// Room for panels and sums. Nothing in it outlives a product; it is only not allocated anew for each.
+    static ROOM: Cell<Vec<Lanes>> = const { Cell::new(Vec::new()) };
+}
+
+/// Elements that the room for rows of so many columns has.
+fn room(panel: Panel) -> usize {
+    PANELS * (panel.size() + WAITING * BATCH)
+}
+
+/// Bytes that a thread keeps to multiply several tokens in, once it has had rows of so many columns.
+pub fn room_bytes(columns: usize) -> usize {
+    room(Panel::new(columns.div_ceil(16))) * size_of::<Lanes>()
+}
 
 /// `y[r][t] = Σ_i row(r)_i x[t][i]` for every row of `y`, which is `[rows][tokens]`.
 #[inline(always)]
 pub(super) fn matmat<const N: usize, R: Row<N>>(
+    set: impl Turn,
     row: impl Fn(usize) -> R,
     tokens: &Tokens<'_>,
     y: &mut [f32],
 ) {
     let count = tokens.count();
     let rows = y.len() / count;
-    let tiles = rows.div_ceil(ROWS);
-    let lanes = tokens.columns().div_ceil(16);
-    // Behind the last row it is multiplied again; nobody looks at the result.
-    let tile_rows = |tile: usize| -> [R; ROWS] {
-        std::array::from_fn(|r| row((tile * ROWS + r).min(rows - 1)))
-    };
-    let mut panel: Panel = [[[Half::ZERO; ROWS]; BLOCK]; 2];
-    let mut open: Vec<Open> = Vec::with_capacity(tiles * count.min(BATCH));
-    for (batch, first) in tokens.prepared().iter().zip((0..).step_by(BATCH)) {
-        let here = (count - first).min(BATCH);
-        open.clear();
-        open.resize(tiles * here, [[Half::ZERO; ROWS]; 2]);
-        for (x, start) in batch.blocks(here).zip((0..).step_by(BLOCK)) {
-            let block = start..(start + BLOCK).min(lanes);
-            // The next block's inputs, a part with every tile of rows.
-            let steps = 2 * here.div_ceil(TILE);
-            let end = x.as_ptr_range().end.cast();
-            let mut inputs = Coming::new([end], size_of_val(x), steps * tiles);
-            for (tile, open) in open.chunks_exact_mut(here).enumerate() {
-                for (r, row) in tile_rows(tile).into_iter().enumerate() {
-                    widen(row, r, block.clone(), &mut panel);
-                }
-                let mut weights = match tile + 1 < tiles {
-                    true => Coming::weights(tile_rows(tile + 1), block.clone(), steps),
-                    false => {
-                        Coming::weights(tile_rows(0), block.end..block.end + block.len(), steps)
-                    }
-                };
-                let (lower, upper) = x.split_at(x.len() / 2);
-                for (panel, h, x) in [(&panel[0], 0, lower), (&panel[1], 1, upper)] {
-                    for (open, x) in open.chunks_mut(TILE).zip(x.chunks(TILE * block.len())) {
-                        inputs.ask();
-                        weights.ask();
-                        fuse_tile(panel, h, x, open);
+    let tiles: Vec<Range<usize>> = tokens.tiles().collect();
+    let panel = Panel::new(tokens.steps());
+    let mut space = ROOM.take();
+    if space.len() < room(panel) {
+        space.resize(room(panel), Lanes::ZERO);
+    }
+    let (panels, sums) = space.split_at_mut(PANELS * panel.size());
+    for (block, y) in y.chunks_mut(TOGETHER * count).enumerate() {
+        let panels = &mut panels[..y.len().div_ceil(ROWS * count) * panel.size()];
+        for (p, room) in panels.chunks_exact_mut(panel.size()).enumerate() {
+            // Behind the last row it is taken again; nobody looks at the result.
+            let first = block * TOGETHER + p * ROWS;
+            let rows = std::array::from_fn(|r| row((first + r).min(rows - 1)));
+            panel.fill(room, rows, set);
+        }
+        for tiles in tiles.chunks(BATCH / TILE) {
+            let batch = tiles[0].start..tiles[tiles.len() - 1].end;
+            batch_sums(panel, panels, tokens, tiles, sums);
+            for (y, sums) in y
+                .chunks_mut(ROWS * count)
+                .zip(sums.chunks_exact(batch.len()))
+            {
+                for (r, y) in y.chunks_exact_mut(count).enumerate() {
+                    for (y, sums) in y[batch.clone()].iter_mut().zip(sums) {
+                        *y = sums.0[r];
                     }
                 }
             }
         }
-        for (r, y) in y.chunks_exact_mut(count).enumerate() {
-            let open = &open[r / ROWS * here..][..here];
-            for (y, [low, high]) in y[first..].iter_mut().zip(open) {
-                *y = low[r % ROWS].reduce_with(&high[r % ROWS]);
+    }
+    ROOM.set(space);
+}
+
+/// The products of some panels with a batch of tokens, which are `tiles`. `sums` has room for all that wait; it begins with the
+/// results, of each panel those of every token, of each those of sixteen rows.
+#[inline(always)]
+fn batch_sums(
+    panel: Panel,
+    panels: &[Lanes],
+    tokens: &Tokens<'_>,
+    tiles: &[Range<usize>],
+    sums: &mut [Lanes],
+) {
+    let first = tiles[0].start;
+    let count = tiles[tiles.len() - 1].end - first;
+    let height = panels.len() / panel.size() * count;
+    for lane in 0..ORDER.len() {
+        for tile in tiles {
+            let x = tokens.lane(lane, tile.clone());
+            let mut at = tile.start - first;
+            for room in panels.chunks_exact(panel.size()) {
+                let weights = panel.lane(room, lane);
+                let sums = &mut sums[at..];
+                match tile.len() {
+                    1 => fuse::<1>(lane, weights, x, sums, height),
+                    2 => fuse::<2>(lane, weights, x, sums, height),
+                    3 => fuse::<3>(lane, weights, x, sums, height),
+                    4 => fuse::<4>(lane, weights, x, sums, height),
+                    5 => fuse::<5>(lane, weights, x, sums, height),
+                    _ => fuse::<TILE>(lane, weights, x, sums, height),
+                }
+                at += count;
             }
         }
     }
 }
 
-/// What is read next, asked for in small parts while something else is computed, so that it is there when its time comes.
-struct Coming<const K: usize> {
-    /// Places of as many bytes each.
-    places: [*const u8; K],
-    bytes: usize,
-    /// Bytes of a part, whole lines.
-    part: usize,
-    asked: usize,
-}
-
-impl<const K: usize> Coming<K> {
-    /// In so many parts.
-    #[inline(always)]
-    fn new(places: [*const u8; K], bytes: usize, parts: usize) -> Self {
-        Self {
-            places,
-            bytes,
-            part: bytes.div_ceil(parts * LINE) * LINE,
-            asked: 0,
-        }
-    }
-
-    /// Asks for the next part.
-    #[inline(always)]
-    fn ask(&mut self) {
-        let end = (self.asked + self.part).min(self.bytes);
-        for at in (self.asked..end).step_by(LINE) {
-            for place in self.places {
-                prefetch(place.wrapping_add(at));
-            }
-        }
-        self.asked = end;
-    }
-}
-
-impl Coming<ROWS> {
-    /// A block of columns of some rows; behind their end nothing that matters.
-    #[inline(always)]
-    fn weights<const N: usize, R: Row<N>>(
-        rows: [R; ROWS],
-        block: Range<usize>,
-        parts: usize,
-    ) -> Self {
-        let mut places = [std::ptr::null(); ROWS];
-        let mut bytes = 0;
-        for (place, row) in places.iter_mut().zip(rows) {
-            let (begin, unit) = row.place();
-            *place = begin.wrapping_add(block.start / N * unit);
-            bytes = block.len() / N * unit;
-        }
-        Self::new(places, bytes, parts)
-    }
-}
-
-/// A block of columns, half `h` of its lanes: a tile of rows with a tile of tokens.
-#[inline(always)]
-fn fuse_tile(panel: &[[Half; ROWS]; BLOCK], h: usize, x: &[Half], open: &mut [Open]) {
-    match open {
-        [a, b, c] => fuse(panel, x.as_chunks().0, [&mut a[h], &mut b[h], &mut c[h]]),
-        [a, b] => fuse(panel, x.as_chunks().0, [&mut a[h], &mut b[h]]),
-        [a] => fuse(panel, x.as_chunks().0, [&mut a[h]]),
-        _ => {}
-    }
-}
-
-/// Row `r` of a tile, a block of lanes of it.
-#[inline(always)]
-fn widen<const N: usize, R: Row<N>>(row: R, r: usize, block: Range<usize>, panel: &mut Panel) {
-    let mut put = |c: usize, lanes: &Lanes| {
-        panel[0][c][r] = Half::of(&lanes.0[..8]);
-        panel[1][c][r] = Half::of(&lanes.0[8..]);
-    };
-    let units = block.start / N..(block.end / N).min(row.units());
-    let mut c = 0;
-    for u in units {
-        for lanes in &row.unit(u) {
-            put(c, lanes);
-            c += 1;
-        }
-    }
-    if let (true, Some(tail)) = (c < block.len(), row.tail()) {
-        put(c, &tail);
-    }
-}
-
-/// One tile of rows with one of tokens.
+/// A lane of sixteen rows with that of a tile of `T` tokens, joined with those that wait for it: they stand at the beginning of
+/// `sums` and then `height` apart.
 #[inline(always)]
 fn fuse<const T: usize>(
-    panel: &[[Half; ROWS]; BLOCK],
-    x: &[[Half; T]],
-    open: [&mut [Half; ROWS]; T],
+    lane: usize,
+    weights: &[Lanes],
+    x: &[f32],
+    sums: &mut [Lanes],
+    height: usize,
 ) {
-    let mut sums: [[Half; ROWS]; T] = std::array::from_fn(|t| *open[t]);
-    for (w, x) in panel.iter().zip(x) {
-        for r in 0..ROWS {
-            for t in 0..T {
-                sums[t][r].fuse(&w[r], &x[t]);
+    let mut open = [Lanes::ZERO; T];
+    for (w, x) in weights.iter().zip(x.as_chunks::<T>().0) {
+        for (open, x) in open.iter_mut().zip(x) {
+            for (open, w) in open.0.iter_mut().zip(&w.0) {
+                *open = w.mul_add(*x, *open);
             }
         }
     }
-    for (open, sums) in open.into_iter().zip(sums) {
-        *open = sums;
+    // As in counting: a lane waits for each one in its number, and joins as many as ones change to zeros behind it.
+    let mut waiting = lane.count_ones() as usize;
+    for _ in 0..lane.trailing_ones() {
+        waiting -= 1;
+        for (open, earlier) in open.iter_mut().zip(&sums[waiting * height..][..T]) {
+            for (open, earlier) in open.0.iter_mut().zip(&earlier.0) {
+                *open += earlier;
+            }
+        }
     }
+    sums[waiting * height..][..T].copy_from_slice(&open);
 }

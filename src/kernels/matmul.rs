@@ -5,6 +5,7 @@ use super::matmat::{self, matmat};
 use super::matvec::matvec;
 use super::rows::{Plain, Row};
 use super::tokens::Tokens;
+use super::turn::Turn;
 use super::{Bf16, Isa, mxfp4, widen};
 
 /// Rows of a weight matrix, row-major, as they stand in memory.
@@ -74,17 +75,24 @@ pub fn multiply(isa: Isa, w: Weights<'_>, tokens: &Tokens<'_>, y: &mut [f32]) {
     }
 }
 
-/// Rows that are computed together; work is best cut at multiples of it.
-pub const ROWS_TOGETHER: usize = matmat::ROWS;
+/// Rows that are computed together with so many tokens; work is best cut at multiples of it.
+pub fn rows_together(tokens: usize) -> usize {
+    match tokens {
+        // Of three as of four rows at a time.
+        0..=FEW => 12,
+        _ => matmat::TOGETHER,
+    }
+}
 
 kernel! {
-    fn f32_rows(w: &[f32], tokens: &Tokens<'_>, y: &mut [f32]) = f32_body;
+    fn f32_rows(w: &[f32], tokens: &Tokens<'_>, y: &mut [f32]) = f32_body, shown;
 }
 
 #[inline(always)]
-fn f32_body(w: &[f32], tokens: &Tokens<'_>, y: &mut [f32]) {
+fn f32_body(set: impl Turn, w: &[f32], tokens: &Tokens<'_>, y: &mut [f32]) {
     let columns = tokens.columns();
     products(
+        set,
         |r| Plain::new(&w[r * columns..][..columns], |v| v),
         tokens,
         y,
@@ -92,13 +100,14 @@ fn f32_body(w: &[f32], tokens: &Tokens<'_>, y: &mut [f32]) {
 }
 
 kernel! {
-    fn bf16_rows(w: &[Bf16], tokens: &Tokens<'_>, y: &mut [f32]) = bf16_body;
+    fn bf16_rows(w: &[Bf16], tokens: &Tokens<'_>, y: &mut [f32]) = bf16_body, shown;
 }
 
 #[inline(always)]
-fn bf16_body(w: &[Bf16], tokens: &Tokens<'_>, y: &mut [f32]) {
+fn bf16_body(set: impl Turn, w: &[Bf16], tokens: &Tokens<'_>, y: &mut [f32]) {
     let columns = tokens.columns();
     products(
+        set,
         |r| Plain::new(&w[r * columns..][..columns], widen),
         tokens,
         y,
@@ -108,6 +117,7 @@ fn bf16_body(w: &[Bf16], tokens: &Tokens<'_>, y: &mut [f32]) {
 /// Rows of any form times one token or several.
 #[inline(always)]
 pub(super) fn products<const N: usize, R: Row<N>>(
+    set: impl Turn,
     row: impl Fn(usize) -> R,
     tokens: &Tokens<'_>,
     y: &mut [f32],
@@ -116,7 +126,7 @@ pub(super) fn products<const N: usize, R: Row<N>>(
         0 => {}
         1 => matvec(row, tokens.one(0), y),
         2..=FEW => few(row, tokens, y),
-        _ => matmat(row, tokens, y),
+        _ => matmat(set, row, tokens, y),
     }
 }
 
@@ -148,8 +158,13 @@ mod tests {
                 (7, 100, 9),
                 (5, 40, 5),
                 (3, 16, 2),
-                // More than a block of columns and a batch of tokens, nothing a multiple of anything.
-                (6, 1100, 53),
+                // Tiles of three to six tokens, one panel and more, whole blocks of columns and a step more.
+                (16, 32, 6),
+                (17, 48, 7),
+                (33, 33, 10),
+                (64, 16, 12),
+                // More than a batch of tokens, nothing a multiple of anything.
+                (37, 110, 113),
             ] {
                 let w = random(7, rows * columns);
                 let x = random(11, tokens * columns);
@@ -186,12 +201,12 @@ mod tests {
             1.0,
             -1e-30,
         ];
-        let (rows, columns, tokens) = (5, 67, 5);
+        let (rows, columns) = (21, 67);
         let pick = |seed: u32, n| -> Vec<f32> {
             let scaled = random(seed, n).into_iter().map(|v| (v + 1.0) * 4.499);
             scaled.map(|v| odd[v as usize]).collect()
         };
-        for seed in 1..20 {
+        for (seed, tokens) in (1..20).zip([1, 5, 9].into_iter().cycle()) {
             let (w, x) = (
                 pick(seed, rows * columns),
                 pick(seed + 50, tokens * columns),
@@ -229,7 +244,7 @@ mod tests {
             })
             .collect();
         let wide: Vec<f32> = narrow.iter().map(|&b| widen(b)).collect();
-        for tokens in [1, 3, 5] {
+        for tokens in [1, 3, 5, 11] {
             let x: Vec<f32> = random(3, 37 * tokens).iter().map(|v| v * 1e-30).collect();
             for isa in Isa::all() {
                 let (mut a, mut b) = (vec![0.0; 40 * tokens], vec![1.0; 40 * tokens]);
@@ -253,7 +268,7 @@ mod tests {
                 .collect();
             let mut wide = vec![0.0; rows * columns];
             super::super::dequantise(Isa::portable(), &packed, &scales, &mut wide);
-            for tokens in [1, 2, 4, 7] {
+            for tokens in [1, 2, 4, 7, 13] {
                 let x = random(17, columns * tokens);
                 let mut want = vec![0.0; rows * tokens];
                 matmul(Isa::portable(), Weights::F32(&wide), columns, &x, &mut want);

@@ -14,10 +14,11 @@ kernel! {
 
 #[inline(always)]
 fn mix_body(sources: &[&[f32]], fold: &[f32], eps: f32, out: &mut [f32]) {
-    let mut p: Vec<f32> = sources
-        .iter()
-        .map(|v| dot_body(fold, v) * inverse_rms(v, eps))
-        .collect();
+    // No closure: it would be compiled without the instruction set of the kernel.
+    let mut p = vec![0.0; sources.len()];
+    for (p, v) in p.iter_mut().zip(sources) {
+        *p = dot_body(fold, v) * inverse_rms(v, eps);
+    }
     let max = p.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     for p in p.iter_mut() {
         *p = exp(*p - max);

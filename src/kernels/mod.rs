@@ -1,4 +1,4 @@
-//! Arithmetic: pure functions on slices. No I/O, no configuration, no globals, no threads.
+//! Arithmetic: pure functions on slices. No I/O, no configuration, no threads, nothing that outlives a call but room to work in.
 //!
 //! # The numeric contract
 //! Activations, state and sums are f32. Weights are widened exactly. Every product is fused into its sum
@@ -25,10 +25,12 @@ mod matvec;
 mod mix;
 mod mxfp4;
 mod norm;
+mod panel;
 mod route;
 mod rows;
 mod situ;
 mod tokens;
+mod turn;
 
 pub use attend::{BLOCK, QUERIES, absorb, attend, attend_several};
 pub use conv::short_conv;
@@ -36,13 +38,14 @@ pub use delta::{decay, delta_step};
 pub use dot::{add, add_scaled, dot};
 pub use elementary::{exp, gate, sigmoid, tanh};
 pub use isa::Isa;
-pub use matmul::{ROWS_TOGETHER, Weights, matmul, multiply};
+pub use matmat::room_bytes;
+pub use matmul::{Weights, matmul, multiply, rows_together};
 pub use mix::mix;
 pub use mxfp4::{GROUP, dequantise};
 pub use norm::{l2_norm, rms_norm};
 pub use route::{Choice, route};
 pub use situ::situ;
-pub use tokens::{Batch, Tokens};
+pub use tokens::{Tokens, Unplaced};
 
 /// A weight in bf16 as it stands in a file: two little-endian bytes, at any alignment.
 pub type Bf16 = [u8; 2];

@@ -2,9 +2,23 @@
 
 use super::lanes::{Lanes, pad};
 use super::mxfp4::{Decode, GROUP};
+use super::widen;
+
+/// Columns of a block, as many as a group of packed ones has.
+pub(super) const BLOCK: usize = GROUP;
+
+/// Half of the bits of as many f32 as a block has.
+#[derive(Clone, Copy)]
+pub(super) struct Bits(pub [u16; BLOCK]);
+
+impl Bits {
+    pub const ZERO: Self = Self([0; BLOCK]);
+}
 
 /// One row. `N` is how many lanes come out of one unit of what is stored.
 pub(super) trait Row<const N: usize>: Copy {
+    /// Whether its numbers have nothing in the lower half of their bits.
+    const NARROW: bool;
     /// Whole units.
     fn units(&self) -> usize;
     /// The first `units` of it: said once, so that loops over several rows need no checks.
@@ -15,6 +29,8 @@ pub(super) trait Row<const N: usize>: Copy {
     fn place(&self) -> (*const u8, usize);
     /// What is left behind the whole units, padded with zeros.
     fn tail(&self) -> Option<Lanes>;
+    /// A block of its columns, zeros behind its end: the upper halves of the widened numbers' bits, and the lower ones.
+    fn bits(&self, block: usize) -> [Bits; 2];
 }
 
 /// A row of plain numbers.
@@ -34,6 +50,8 @@ impl<'a, E, W> Plain<'a, E, W> {
 }
 
 impl<E: Copy, W: Fn(E) -> f32 + Copy> Row<1> for Plain<'_, E, W> {
+    const NARROW: bool = size_of::<E>() == 2;
+
     #[inline(always)]
     fn units(&self) -> usize {
         self.full.len()
@@ -59,6 +77,25 @@ impl<E: Copy, W: Fn(E) -> f32 + Copy> Row<1> for Plain<'_, E, W> {
     fn tail(&self) -> Option<Lanes> {
         pad(self.tail, self.widen)
     }
+
+    #[inline(always)]
+    fn bits(&self, block: usize) -> [Bits; 2] {
+        let mut halves = [Bits::ZERO; 2];
+        let mut put = |i: usize, element: E| {
+            let bits = (self.widen)(element).to_bits();
+            halves[0].0[i] = (bits >> 16) as u16;
+            halves[1].0[i] = bits as u16;
+        };
+        let full = &self.full[block * (BLOCK / 16)..];
+        match full.as_flattened().first_chunk::<BLOCK>() {
+            Some(whole) => (0..BLOCK).for_each(|i| put(i, whole[i])),
+            None => {
+                let rest = full.as_flattened().iter().chain(self.tail);
+                rest.enumerate().for_each(|(i, e)| put(i, *e));
+            }
+        }
+        halves
+    }
 }
 
 /// A row of four-bit groups. There is no tail: rows are whole groups.
@@ -70,6 +107,8 @@ pub(super) struct Packed<'a, D> {
 }
 
 impl<D: Decode> Row<2> for Packed<'_, D> {
+    const NARROW: bool = true;
+
     #[inline(always)]
     fn units(&self) -> usize {
         self.scales.len()
@@ -86,7 +125,14 @@ impl<D: Decode> Row<2> for Packed<'_, D> {
 
     #[inline(always)]
     fn unit(&self, u: usize) -> [Lanes; 2] {
-        self.decode.group(&self.groups[u], self.scales[u])
+        let Bits(group) = self.decode.group(&self.groups[u], self.scales[u]);
+        let mut lanes = [Lanes::ZERO; 2];
+        for (lanes, bits) in lanes.iter_mut().zip(group.as_chunks::<16>().0) {
+            for (lane, bits) in lanes.0.iter_mut().zip(bits) {
+                *lane = widen(bits.to_le_bytes());
+            }
+        }
+        lanes
     }
 
     #[inline(always)]
@@ -97,5 +143,10 @@ impl<D: Decode> Row<2> for Packed<'_, D> {
     #[inline(always)]
     fn tail(&self) -> Option<Lanes> {
         None
+    }
+    #[inline(always)]
+    fn bits(&self, block: usize) -> [Bits; 2] {
+        let upper = self.decode.group(&self.groups[block], self.scales[block]);
+        [upper, Bits::ZERO]
     }
 }

@@ -1,87 +1,118 @@
 //! What a matrix is multiplied with: one token as it is, or several in the order in which a product of many reads them.
 
+use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
 use super::few::FEW;
-use super::lanes::Half;
+use super::matmat::ORDER;
 #[cfg(target_arch = "x86_64")]
 use super::mxfp4::woven::{self, Woven};
 
-/// Tokens of a tile.
-pub(super) const TILE: usize = 3;
-/// Lanes of a block of columns: half of the widened weights of a few rows and of a tile's inputs stay in the first-level cache.
-pub(super) const BLOCK: usize = 64;
-/// Tokens of a batch, which share a widening of the weights. A block of their inputs stays in the second-level cache, and so do
-/// their open lanes.
-pub(super) const BATCH: usize = 16 * TILE;
+/// Most tokens of a tile: with sixteen rows their sums take twelve of sixteen vector registers.
+pub(super) const TILE: usize = 6;
 
 /// One token or several, all of one length.
 pub struct Tokens<'a> {
     /// As they came, `[tokens][columns]`.
     flat: &'a [f32],
     columns: usize,
-    /// Of more than a few: what [`Self::batches`] cuts them into.
-    batches: Vec<Batch>,
+    /// Of more than a few: lane by lane in [`ORDER`], of each tile by tile, of each its elements in ascending order, of all its
+    /// tokens side by side. Zeros stand behind the tokens' end.
+    lanes: Vec<f32>,
     /// Of one, for packed rows: made when the first of them is multiplied.
     #[cfg(target_arch = "x86_64")]
     woven: OnceLock<Vec<Woven>>,
 }
 
-/// Several tokens in the order in which they are multiplied: block by block of columns, in each the lower halves of its lanes
-/// and then the upper ones, in either tile by tile, of a tile the same eight elements of all its tokens side by side, the
-/// tail padded with zeros. So each block is read from end to end, which is what processors read ahead.
-pub struct Batch(Vec<Half>);
+/// A tile that has a place among the lanes, but has not taken it yet.
+pub struct Unplaced<'a> {
+    /// `[tokens][columns]`.
+    x: &'a [f32],
+    columns: usize,
+    /// Its place in every lane, `[steps][tokens]`.
+    places: [&'a mut [f32]; 16],
+}
 
-impl Batch {
-    /// `x` is what [`Tokens::batches`] gives.
-    pub fn new(x: &[f32], columns: usize) -> Self {
-        let lanes = columns.div_ceil(16);
-        let mut halves = Vec::with_capacity(2 * lanes * (x.len() / columns));
-        for start in (0..lanes).step_by(BLOCK) {
-            for half in [0, 8] {
-                for tile in x.chunks(TILE * columns) {
-                    for c in start..(start + BLOCK).min(lanes) {
-                        let tokens = tile.chunks_exact(columns);
-                        halves.extend(tokens.map(|x| eight(x, 16 * c + half)));
+impl Unplaced<'_> {
+    /// Puts its elements there.
+    pub fn place(mut self) {
+        let count = self.x.len() / self.columns;
+        for (t, x) in self.x.chunks_exact(self.columns).enumerate() {
+            for (step, x) in x.chunks(16).enumerate() {
+                for (lane, place) in ORDER.iter().zip(&mut self.places) {
+                    if let Some(x) = x.get(*lane) {
+                        place[step * count + t] = *x;
                     }
                 }
             }
         }
-        Self(halves)
-    }
-
-    /// Its blocks of columns, of which each but the last has [`BLOCK`] lanes; `tokens` are as many as it has.
-    pub(super) fn blocks(&self, tokens: usize) -> std::slice::Chunks<'_, Half> {
-        self.0.chunks(2 * BLOCK * tokens)
     }
 }
 
 impl<'a> Tokens<'a> {
     /// `x` is `[tokens][columns]`.
     pub fn new(x: &'a [f32], columns: usize) -> Self {
-        let batches = Self::batches(x, columns).map(|x| Batch::new(x, columns));
-        Self::of(x, columns, batches.collect())
+        Self::placed_by(x, columns, |tiles| {
+            tiles.into_iter().for_each(Unplaced::place);
+        })
     }
 
-    /// What there is to prepare of `x`, each on its own; nothing of a few tokens.
-    pub fn batches(x: &'a [f32], columns: usize) -> std::slice::Chunks<'a, f32> {
-        let prepared = match x.len() > FEW * columns {
-            true => x,
-            false => &[],
-        };
-        prepared.chunks(BATCH * columns)
-    }
-
-    /// `x` with all its batches in order.
-    pub fn of(x: &'a [f32], columns: usize, batches: Vec<Batch>) -> Self {
-        Self {
+    /// [`Self::new`] where `place` has every tile placed, by several threads, say. There are none of a few tokens.
+    pub fn placed_by(x: &'a [f32], columns: usize, place: impl FnOnce(Vec<Unplaced<'_>>)) -> Self {
+        let mut tokens = Self {
             flat: x,
             columns,
-            batches,
+            lanes: Vec::new(),
             #[cfg(target_arch = "x86_64")]
             woven: OnceLock::new(),
+        };
+        if tokens.count() > FEW {
+            let stride = tokens.stride();
+            let mut lanes = vec![0.0; ORDER.len() * stride];
+            let mut rest = lanes.chunks_exact_mut(stride);
+            let mut rest: [&mut [f32]; 16] =
+                std::array::from_fn(|_| rest.next().unwrap_or_default());
+            let steps = tokens.steps();
+            let tile = |tile: Range<usize>| Unplaced {
+                x: &x[tile.start * columns..tile.end * columns],
+                columns,
+                places: rest.each_mut().map(|rest| {
+                    let (place, behind) = std::mem::take(rest).split_at_mut(tile.len() * steps);
+                    *rest = behind;
+                    place
+                }),
+            };
+            place(tokens.tiles().map(tile).collect());
+            tokens.lanes = lanes;
         }
+        tokens
+    }
+
+    /// Of more than a few, the tokens of each tile in order. They are of about one size, since small ones leave the fused units
+    /// waiting.
+    pub(super) fn tiles(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let count = self.count();
+        let tiles = count.div_ceil(TILE);
+        let border = move |tile: usize| tile * count / tiles;
+        (0..tiles).map(move |tile| border(tile)..border(tile + 1))
+    }
+
+    /// Elements of a lane of some tiles.
+    #[inline(always)]
+    pub(super) fn lane(&self, lane: usize, tokens: Range<usize>) -> &[f32] {
+        let (stride, steps) = (self.stride(), self.steps());
+        &self.lanes[lane * stride..][tokens.start * steps..tokens.end * steps]
+    }
+
+    /// From one lane to the next: more than it has, so that the same place of all lanes is not the same place in the cache.
+    fn stride(&self) -> usize {
+        self.count() * self.steps() + 16
+    }
+
+    /// Elements of a token in a lane.
+    pub(super) fn steps(&self) -> usize {
+        self.columns.div_ceil(16)
     }
 
     /// How many there are.
@@ -104,20 +135,4 @@ impl<'a> Tokens<'a> {
     pub(super) fn woven(&self) -> &[Woven] {
         self.woven.get_or_init(|| woven::weave(self.flat))
     }
-
-    /// Where there are more than a few, what they were cut into.
-    pub(super) fn prepared(&self) -> &[Batch] {
-        &self.batches
-    }
-}
-
-/// Eight elements of a token from `first` on, zeros behind its end.
-#[inline(always)]
-fn eight(x: &[f32], first: usize) -> Half {
-    let mut half = Half::ZERO;
-    let here = x.get(first..).unwrap_or_default();
-    for (half, x) in half.0.iter_mut().zip(here) {
-        *half = *x;
-    }
-    half
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::Error;
-use crate::kernels::{self, Batch, Isa, ROWS_TOGETHER, Tokens, Weights};
+use crate::kernels::{self, Isa, Tokens, Unplaced, Weights};
 use crate::stream::{Error as StreamError, Experts, Kernel, KernelMeter, StageId, Trunk};
 use crate::system;
 
@@ -44,11 +44,8 @@ const TASK_BYTES: usize = 128 << 10;
 /// For how long a thread without work looks for more. Parts of a layer that one thread computes take less, and waking up takes
 /// a quarter of it.
 const AWAKE: Duration = Duration::from_micros(200);
-/// Rows of one task where there are several tokens: inputs are fetched once for all of them, and the open lanes of their
-/// results still fit beside the inputs in the second-level cache.
-const TASK_ROWS: usize = 32;
-/// Where there are so many tokens that their inputs no longer stay near, twice the rows make them come half as often.
-const MANY_TOKENS: usize = 96;
+/// Multiply-adds of one task where there are several tokens.
+const TASK_FUSED: usize = 4 << 20;
 
 impl Compute {
     /// A pool of `threads` of its own.
@@ -172,11 +169,11 @@ impl<'a> Product<'a> {
         let Self { weights, x, y } = self;
         let (columns, tokens) = (x.columns(), x.count());
         let rows = match tokens {
-            1 => (TASK_BYTES / weights.row_bytes(columns)).next_multiple_of(ROWS_TOGETHER),
-            2..MANY_TOKENS => TASK_ROWS,
-            _ => 2 * TASK_ROWS,
+            1 => TASK_BYTES / weights.row_bytes(columns),
+            _ => TASK_FUSED / (columns * tokens),
         };
-        let rows = rows.max(ROWS_TOGETHER);
+        let together = kernels::rows_together(tokens);
+        let rows = rows.next_multiple_of(together).max(together);
         let mut row = 0;
         for y in y.chunks_mut(rows * tokens) {
             let end = row + y.len() / tokens;
@@ -211,9 +208,9 @@ fn stay_awake(ended: &AtomicBool) {
 
 /// [`Tokens::new`] by all threads.
 fn prepared(x: &[f32], columns: usize) -> Tokens<'_> {
-    let batches: Vec<&[f32]> = Tokens::batches(x, columns).collect();
-    let batches = batches.into_par_iter().map(|x| Batch::new(x, columns));
-    Tokens::of(x, columns, batches.collect())
+    Tokens::placed_by(x, columns, |tiles| {
+        tiles.into_par_iter().for_each(Unplaced::place);
+    })
 }
 
 /// From `[rows][tokens]` to `[tokens][rows]`, in place.
@@ -223,16 +220,24 @@ pub(super) fn transpose(y: &mut Vec<f32>, tokens: usize) {
     }
     let rows = y.len() / tokens;
     let mut turned = vec![0.0; y.len()];
-    // As many tokens at a time as a cache line holds, so that each line is fetched once.
+    // Squares whose sides are a cache line, so that each line is fetched once and written once.
     const LINE: usize = 16;
     turned
         .par_chunks_mut(LINE * rows)
         .enumerate()
         .for_each(|(block, turned)| {
+            let first = block * LINE;
             let tokens_here = turned.len() / rows;
-            for (r, row) in y.chunks_exact(tokens).enumerate() {
-                for (t, v) in row[block * LINE..][..tokens_here].iter().enumerate() {
-                    turned[t * rows + r] = *v;
+            let mut square = [[0.0; LINE]; LINE];
+            for (y, at) in y.chunks(LINE * tokens).zip((0..).step_by(LINE)) {
+                let rows_here = y.len() / tokens;
+                for (r, y) in y.chunks_exact(tokens).enumerate() {
+                    for (square, y) in square.iter_mut().zip(&y[first..][..tokens_here]) {
+                        square[r] = *y;
+                    }
+                }
+                for (turned, square) in turned.chunks_exact_mut(rows).zip(&square) {
+                    turned[at..][..rows_here].copy_from_slice(&square[..rows_here]);
                 }
             }
         });

@@ -71,13 +71,10 @@ impl Dispatch {
         let latent = config.moe.latent;
         let shares: Vec<&Share> = self.shares.values().collect();
         let inputs: Vec<Vec<f32>> = shares
-            .iter()
+            .par_iter()
             .map(|s| {
-                s.tokens
-                    .iter()
-                    .flat_map(|&(t, _)| &z[t * latent..][..latent])
-                    .copied()
-                    .collect()
+                let tokens = s.tokens.iter().map(|&(t, _)| &z[t * latent..][..latent]);
+                tokens.collect::<Vec<_>>().concat()
             })
             .collect();
         let mut sum = vec![0.0; z.len()];

@@ -4,6 +4,7 @@
 use super::{Blueprint, KdaState, PREFILL_CHUNK};
 use crate::checkpoint::config::{Attention, Config};
 use crate::checkpoint::layout::{self, ExpertLayout, Kind};
+use crate::kernels;
 use crate::stream::{Activations, Shape};
 
 /// For each routed expert: 16 bytes of the checkpoint's index, and the store's record of what it holds and how often
@@ -52,9 +53,16 @@ impl Blueprint {
             state: count(Attention::Kda) * f32s(KdaState::values(&config.kda)),
             kv_per_position: count(Attention::Mla) * row,
             attention_per_position: count(Attention::Mla) * mla.heads as u64 * row,
-            activations: activations(config, layers),
+            activations: activations(config, layers, self.widest()),
             chunk: PREFILL_CHUNK as u64,
         }
+    }
+
+    /// Columns of the widest matrix.
+    fn widest(&self) -> usize {
+        let moe = &self.config.moe;
+        let trunk = self.walk.stages().iter().flatten().map(|t| t.columns);
+        trunk.fold(moe.latent.max(moe.inner), usize::max)
     }
 }
 
@@ -75,7 +83,7 @@ fn vectors(config: &Config, tensors: &[layout::Entry]) -> u64 {
 }
 
 /// What the layers hold at once, per token: each line is a layer's own variables at its largest moment.
-fn activations(config: &Config, layers: usize) -> Activations {
+fn activations(config: &Config, layers: usize, widest: usize) -> Activations {
     let (hidden, kda, mla, moe) = (config.hidden, &config.kda, &config.mla, &config.moe);
     let snapshots = layers.div_ceil(config.block);
     let kinds = config.attention.iter().take(layers);
@@ -112,6 +120,7 @@ fn activations(config: &Config, layers: usize) -> Activations {
         // Of every KDA layer the inputs of q, k, v and decay, and beta.
         drafted: recurrent_layers * f32s(4 * kda.width() + kda.heads),
         recurrent: f32s(kda.heads * kda.head_dim.pow(2)),
+        thread: kernels::room_bytes(widest) as u64,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The latent mixture of experts: a router, routed experts in a narrow latent, a shared expert at full width.
 
+use rayon::prelude::*;
+
 use super::dense::{matrix, situ};
 use super::experts::Dispatch;
 use super::residual::{norm_rows, vector};
@@ -115,9 +117,10 @@ impl Moe {
             &mut [&mut logits],
         )?;
         let choices: Vec<Vec<Choice>> = logits
-            .chunks_exact(moe.experts)
+            .par_chunks_exact(moe.experts)
             .map(|logits| {
-                kernels::route(logits, &self.bias, moe.top_k, moe.renormalize, moe.scaling)
+                let (isa, bias) = (compute.isa, &self.bias);
+                kernels::route(isa, logits, bias, moe.top_k, moe.renormalize, moe.scaling)
             })
             .collect();
         let dispatch = Dispatch::new(&choices);

@@ -312,6 +312,12 @@ fn activations(shape: &Shape, request: &Request, chunk: u64, expert_slots: u64) 
         .pass(tokens, shape.top_k, computing)
         .saturating_add(draft)
         .saturating_add(shape.activations.logits.saturating_mul(logits))
+        .saturating_add(
+            shape
+                .activations
+                .thread
+                .saturating_mul(request.threads as u64),
+        )
 }
 
 /// From this share of the machine's memory on, the system takes pages back while the model runs, and reading slows

@@ -63,6 +63,8 @@ pub struct Activations {
     pub drafted: u64,
     /// A layer's recurrent state, of which such a pass moves a copy.
     pub recurrent: u64,
+    /// For each thread that computes, whatever the tokens: its room to multiply several of them in.
+    pub thread: u64,
 }
 
 impl Activations {

@@ -6,91 +6,70 @@ mod table;
 pub(super) mod woven;
 
 pub(super) use decode::Decode;
-use decode::Portable;
-#[cfg(target_arch = "x86_64")]
-use decode::Shuffles;
 
 use super::Isa;
+#[cfg(target_arch = "x86_64")]
 use super::isa::Kind;
 use super::matmul::products;
-use super::rows::Packed;
+use super::rows::{Bits, Packed};
 use super::tokens::Tokens;
+use super::turn::Turn;
+use super::widen;
 
 /// Consecutive elements of a row that share a scale.
 pub const GROUP: usize = 32;
 
 /// The weights that packed rows stand for, in order. `out` has two values a byte.
 pub fn dequantise(isa: Isa, packed: &[u8], scales: &[u8], out: &mut [f32]) {
-    match isa.0 {
-        Kind::Portable => dequantised(Portable, packed, scales, out),
-        #[cfg(target_arch = "x86_64")]
-        #[allow(unsafe_code)]
-        Kind::Avx2 | Kind::Avx512 => {
-            // SAFETY: `Isa` holds these only where the processor reported AVX2.
-            let decode = unsafe { Shuffles::assume() };
-            dequantised(decode, packed, scales, out)
-        }
-    }
+    dequantised(isa, packed, scales, out);
 }
 
-fn dequantised<D: Decode>(decode: D, packed: &[u8], scales: &[u8], out: &mut [f32]) {
+kernel! {
+    fn dequantised(packed: &[u8], scales: &[u8], out: &mut [f32]) = dequantise_body, shown;
+}
+
+#[inline(always)]
+fn dequantise_body(decode: impl Decode, packed: &[u8], scales: &[u8], out: &mut [f32]) {
     let groups = packed.as_chunks::<{ GROUP / 2 }>().0.iter().zip(scales);
     for (out, (group, &scale)) in out.as_chunks_mut::<GROUP>().0.iter_mut().zip(groups) {
-        let [a, b] = decode.group(group, scale);
-        out[..16].copy_from_slice(&a.0);
-        out[16..].copy_from_slice(&b.0);
+        let Bits(group) = decode.group(group, scale);
+        *out = group.map(|v| widen(v.to_le_bytes()));
     }
 }
 
 /// See [`super::multiply`].
 pub(super) fn rows(isa: Isa, packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) {
     match isa.0 {
-        Kind::Portable => decoded(Portable, packed, scales, tokens, y),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: `Isa` holds these only where the processor reported AVX2 and FMA.
         #[allow(unsafe_code)]
         Kind::Avx2 | Kind::Avx512 if tokens.count() == 1 => unsafe {
             woven::matvec(packed, scales, tokens.woven(), y)
         },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: `Isa` holds `Avx2` only where the processor reported AVX2 and FMA.
-        #[allow(unsafe_code)]
-        Kind::Avx2 => unsafe { rows_avx2(packed, scales, tokens, y) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: `Isa` holds `Avx512` only where the processor reported all four.
-        #[allow(unsafe_code)]
-        Kind::Avx512 => unsafe { rows_avx512(packed, scales, tokens, y) },
+        _ => decoded(isa, packed, scales, tokens, y),
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-#[allow(unsafe_code)]
-fn rows_avx2(packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) {
-    // SAFETY: this is only called where AVX2 is.
-    let decode = unsafe { Shuffles::assume() };
-    decoded(decode, packed, scales, tokens, y);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,avx512f,avx512vl")]
-#[allow(unsafe_code)]
-fn rows_avx512(packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) {
-    // SAFETY: this is only called where AVX2 is.
-    let decode = unsafe { Shuffles::assume() };
-    decoded(decode, packed, scales, tokens, y);
+kernel! {
+    fn decoded(packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) = decoded_body, shown;
 }
 
 #[inline(always)]
-fn decoded<D: Decode>(decode: D, packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) {
+fn decoded_body<D: Decode + Turn>(
+    set: D,
+    packed: &[u8],
+    scales: &[u8],
+    tokens: &Tokens<'_>,
+    y: &mut [f32],
+) {
     let (packed, _) = packed.as_chunks::<{ GROUP / 2 }>();
     let groups = tokens.columns() / GROUP;
     let row = |r: usize| Packed {
         groups: &packed[r * groups..][..groups],
         scales: &scales[r * groups..][..groups],
-        decode,
+        decode: set,
     };
-    products(row, tokens, y);
+    products(set, row, tokens, y);
 }
 
 #[cfg(test)]

@@ -11,15 +11,10 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The value of a code, 0 to 15.
+    /// The upper half of the value of a code, 0 to 15.
     #[inline(always)]
-    pub fn value(&self, code: usize) -> f32 {
-        f32::from_bits(u32::from_be_bytes([
-            self.upper[code],
-            self.lower[code],
-            0,
-            0,
-        ]))
+    pub fn bits(&self, code: usize) -> u16 {
+        u16::from_be_bytes([self.upper[code], self.lower[code]])
     }
 }
 

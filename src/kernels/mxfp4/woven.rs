@@ -7,8 +7,8 @@ use super::GROUP;
 use super::table::TABLES;
 use crate::kernels::prefetch;
 
-/// Rows at a time. Each has two sums; of four rows they no longer fit in the registers beside what decoding takes, and with two the
-/// fused units wait (2, 3 and 4 rows: 6.4, 7.7 and 6.1 GB/s a thread).
+/// Rows at a time. Each has two sums; of four rows they no longer fit in the registers beside what decoding takes, and two are a
+/// little slower (2, 3 and 4 rows, best: 10.2, 10.4 and 8.5 GB/s a thread from the cache).
 const ROWS: usize = 3;
 
 /// Where an element stands among the 32 of its group: even ones come out of the low halves of bytes and go into the lower
@@ -34,11 +34,12 @@ pub(in crate::kernels) fn weave(x: &[f32]) -> Vec<Woven> {
     groups.map(|group| Woven(ORDER.map(|i| group[i]))).collect()
 }
 
-/// One row: its groups, and a scale for each.
+/// One row: its groups, a scale for each, and what they are multiplied by.
 #[derive(Clone, Copy)]
 struct Row<'a> {
     packed: &'a [[u8; GROUP / 2]],
     scales: &'a [u8],
+    x: &'a [Woven],
 }
 
 /// `y[r] = Σ_i w[r][i] x[i]` for every `r` of `y`, with `x` woven.
@@ -47,21 +48,29 @@ pub(super) fn matvec(packed: &[u8], scales: &[u8], x: &[Woven], y: &mut [f32]) {
     let (packed, _) = packed.as_chunks();
     let groups = x.len();
     let last = y.len().saturating_sub(1);
+    let parts = Parts::new();
+    // One token for every row, but that is hidden: known, its vectors are loaded once for all rows and kept, there are too few
+    // registers for that, and what decoding needs goes through the stack. As operands in memory they cost nothing.
+    let xs = std::hint::black_box([x; ROWS]);
     for (block, y) in y.chunks_mut(ROWS).enumerate() {
         let mut rows = [Row {
             packed: &[],
             scales: &[],
+            x: &[],
         }; ROWS];
-        for (i, row) in rows.iter_mut().enumerate() {
+        for (i, (row, x)) in rows.iter_mut().zip(xs).enumerate() {
             // Behind the last row it is multiplied again; nobody looks at the result.
             let first = (block * ROWS + i).min(last) * groups;
             *row = Row {
                 packed: &packed[first..][..groups],
                 scales: &scales[first..][..groups],
+                x: &x[..groups],
             };
         }
-        let sums = dots(&rows, x);
-        y.copy_from_slice(&sums[..y.len()]);
+        // No copying of slices: of so few it is a call.
+        for (y, sum) in y.iter_mut().zip(dots(&rows, parts)) {
+            *y = sum;
+        }
     }
 }
 
@@ -69,22 +78,17 @@ pub(super) fn matvec(packed: &[u8], scales: &[u8], x: &[Woven], y: &mut [f32]) {
 // through them.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn dots(rows: &[Row<'_>; ROWS], x: &[Woven]) -> [f32; ROWS] {
-    let groups = x.len();
-    let mut rows = *rows;
-    for row in &mut rows {
-        row.packed = &row.packed[..groups];
-        row.scales = &row.scales[..groups];
-    }
+fn dots(rows: &[Row<'_>; ROWS], parts: Parts) -> [f32; ROWS] {
     // The next rows stand behind these. They are too short for the machine to see them coming.
     let next = rows[0].packed.as_ptr().cast::<u8>();
-    let next = next.wrapping_add(ROWS * groups * GROUP / 2);
-    let cut = upper_halves();
+    let next = next.wrapping_add(ROWS * size_of_val(rows[0].packed));
     let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
-    for (g, x) in x.iter().enumerate() {
+    // No indices: where one is checked, the compiler brings the tables of all rows to that place, more than there are registers.
+    let [a, b, c] = rows.map(|row| row.packed.iter().zip(row.scales).zip(row.x));
+    for (g, ((a, b), c)) in a.zip(b).zip(c).enumerate() {
         prefetch(next.wrapping_add(g * ROWS * GROUP / 2));
-        for (sums, row) in sums.iter_mut().zip(&rows) {
-            let weights = decode(&row.packed[g], row.scales[g], cut);
+        for (sums, ((packed, &scale), x)) in sums.iter_mut().zip([a, b, c]) {
+            let weights = decode(packed, scale, parts);
             for (v, x) in x.0.as_chunks::<8>().0.iter().enumerate() {
                 // Each lane is summed in ascending order: 0 and 2 have the same, 1 and 3 the others.
                 let sum = &mut sums[v % 2];
@@ -117,7 +121,7 @@ fn reduce(sums: [__m256; 2]) -> f32 {
 /// A group's weights: eight a vector, in [`ORDER`].
 #[target_feature(enable = "avx2")]
 #[inline]
-fn decode(packed: &[u8; GROUP / 2], scale: u8, cut: __m256i) -> [__m256; 4] {
+fn decode(packed: &[u8; GROUP / 2], scale: u8, parts: Parts) -> [__m256; 4] {
     let table = &TABLES[usize::from(scale)];
     let (lower, upper) = (twice(&table.lower), twice(&table.upper));
     // Low halves of the bytes below, high halves above.
@@ -128,22 +132,37 @@ fn decode(packed: &[u8; GROUP / 2], scale: u8, cut: __m256i) -> [__m256; 4] {
     );
     let lower = _mm256_shuffle_epi8(lower, codes);
     let upper = _mm256_shuffle_epi8(upper, codes);
-    // Two words of 16 bits beside each other are the upper halves of two numbers: one is shifted up, the other cut free.
+    // Two words of 16 bits beside each other are the upper halves of two numbers: one is moved up, the other cut free.
     let first = _mm256_unpacklo_epi8(lower, upper);
     let second = _mm256_unpackhi_epi8(lower, upper);
     [
-        _mm256_castsi256_ps(_mm256_slli_epi32::<16>(first)),
-        _mm256_castsi256_ps(_mm256_and_si256(first, cut)),
-        _mm256_castsi256_ps(_mm256_slli_epi32::<16>(second)),
-        _mm256_castsi256_ps(_mm256_and_si256(second, cut)),
+        _mm256_castsi256_ps(_mm256_mullo_epi32(first, parts.up)),
+        _mm256_castsi256_ps(_mm256_and_si256(first, parts.cut)),
+        _mm256_castsi256_ps(_mm256_mullo_epi32(second, parts.up)),
+        _mm256_castsi256_ps(_mm256_and_si256(second, parts.cut)),
     ]
 }
 
-/// A mask for the upper 16 of 32 bits. Its value is hidden: known, it becomes a blend, for which there are fewer units.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn upper_halves() -> __m256i {
-    _mm256_set1_epi32(std::hint::black_box(0xffff_0000_u32).cast_signed())
+/// What parts the two numbers of 32 bits. The values are hidden: known, the product becomes a shift and the mask a blend, and
+/// the units for those are busy with lookups and interleaving.
+#[derive(Clone, Copy)]
+struct Parts {
+    /// A factor that moves the lower 16 bits up.
+    up: __m256i,
+    /// A mask for the upper 16.
+    cut: __m256i,
+}
+
+impl Parts {
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn new() -> Self {
+        let [up, cut] = std::hint::black_box([0x0001_0000_u32, 0xffff_0000]);
+        Self {
+            up: _mm256_set1_epi32(up.cast_signed()),
+            cut: _mm256_set1_epi32(cut.cast_signed()),
+        }
+    }
 }
 
 /// Sixteen bytes in both halves.

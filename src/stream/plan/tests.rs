@@ -28,6 +28,7 @@ fn shape() -> Shape {
             mixture: 300_000,
             choice: 30_000,
             computing: 40_000,
+            thread: 1_000_000,
             logits: 600_000,
             ..Activations::default()
         },
