@@ -242,7 +242,7 @@ fn the_delta_rule_reads_after_it_has_written() {
         for (i, out) in out.chunks_exact_mut(width).enumerate() {
             let [q, k, v, alpha] = [0, 1, 2, 3].map(|j| &all[j][i * width..][..width]);
             let state = &mut state[i % heads * width * width..][..width * width];
-            kernels::delta_step(isa, state, q, k, v, alpha, beta[i], out);
+            kernels::delta_steps(isa, state, q, k, v, alpha, &beta[i..=i], out);
         }
         out
     };

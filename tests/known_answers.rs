@@ -173,7 +173,7 @@ fn the_parts_of_kda_agree() {
         }
         k[2] = 0.0;
         let mut out = vec![0.0; 4];
-        kernels::delta_step(isa, &mut state, &q, &k, &v, &alpha, 0.625, &mut out);
+        kernels::delta_steps(isa, &mut state, &q, &k, &v, &alpha, &[0.625], &mut out);
         answers.check("kda_step o:", &out);
         answers.check("kda_step S:", &state);
     });

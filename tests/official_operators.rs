@@ -169,7 +169,7 @@ fn the_delta_rule_agrees_from_raw_queries_and_keys() {
             for (i, out) in out.chunks_exact_mut(width).enumerate() {
                 let [q, k, v, alpha] = [&q, &k, &v, &alpha].map(|all| &all[i * width..][..width]);
                 let state = &mut state[i % heads * width * width..][..width * width];
-                kernels::delta_step(isa, state, q, k, v, alpha, beta[i], out);
+                kernels::delta_steps(isa, state, q, k, v, alpha, &beta[i..=i], out);
             }
             check(case, isa, &format!("kda.o_{name}"), &out);
             check(case, isa, &format!("kda.state_{name}"), &state);

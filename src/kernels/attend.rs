@@ -3,7 +3,7 @@
 use super::dot::{add_scaled_body, sum_body};
 use super::elementary::exp;
 use super::lanes::{Half, Lanes, split};
-use super::{Bf16, Weights, widen};
+use super::{Bf16, LINE, Weights, prefetch, widen};
 
 /// Positions are attended in blocks of this many, counted from position zero, whatever the chunk of tokens: the
 /// running maximum is moved at the same places in every run.
@@ -42,10 +42,14 @@ fn add_scaled_bf16(y: &mut [f32], factor: f32, a: &[Bf16]) {
     }
 }
 
-/// Queries that [`attend_several`] takes at once: every cached row is fetched once for all of them.
-pub const QUERIES: usize = 4;
+/// Most queries of [`attend_several`]. Every block of the cache is fetched from memory once for all of them.
+pub const QUERIES: usize = 16;
+/// Queries for which a cached row is fetched once from the nearer caches; their number is best a multiple of it.
+pub const QUERIES_TOGETHER: usize = 4;
 /// Cached rows that are scored at once.
 const ROWS: usize = 3;
+/// Rows that are asked for ahead of their use. They are too short for the machine to see them coming.
+const AHEAD: usize = 6 * ROWS;
 
 kernel! {
     /// Attends one query over the cached positions of `cache`, causal by its length: the weighted mean of the latents.
@@ -57,7 +61,7 @@ kernel! {
 
 #[inline(always)]
 fn attend_body(query: &[f32], cache: &[f32], scale: f32, out: &mut [f32]) {
-    together([query], [cache.len() / query.len()], cache, scale, [out]);
+    several_body(query, &[cache.len() / query.len()], cache, scale, out);
 }
 
 kernel! {
@@ -69,16 +73,39 @@ kernel! {
 #[inline(always)]
 fn several_body(queries: &[f32], seen: &[usize], cache: &[f32], scale: f32, out: &mut [f32]) {
     let (width, latent) = (queries.len() / seen.len(), out.len() / seen.len());
-    let query = |q: usize| &queries[q * width..][..width];
-    let mut outs = out.chunks_exact_mut(latent);
-    if let (&[a, b, c, d], [Some(e), Some(f), Some(g), Some(h)]) =
-        (seen, [(); QUERIES].map(|()| outs.next()))
-    {
-        let queries = std::array::from_fn::<_, QUERIES, _>(query);
-        return together(queries, [a, b, c, d], cache, scale, [e, f, g, h]);
+    debug_assert!(seen.len() <= QUERIES);
+    out.fill(0.0);
+    let mut states = [Attended {
+        max: f32::NEG_INFINITY,
+        sum: 0.0,
+    }; QUERIES];
+    let most = seen.iter().copied().max().unwrap_or(0);
+    for (b, block) in cache[..most * width].chunks(BLOCK * width).enumerate() {
+        let mut here = [0; QUERIES];
+        for (here, seen) in here.iter_mut().zip(seen) {
+            *here = seen.saturating_sub(b * BLOCK).min(BLOCK);
+        }
+        let groups = queries
+            .chunks(QUERIES_TOGETHER * width)
+            .zip(out.chunks_mut(QUERIES_TOGETHER * latent))
+            .zip(states.chunks_mut(QUERIES_TOGETHER))
+            .zip(here.chunks(QUERIES_TOGETHER));
+        for (((queries, out), states), here) in groups {
+            if queries.len() == QUERIES_TOGETHER * width {
+                together::<QUERIES_TOGETHER>(queries, here, block, scale, states, out);
+                continue;
+            }
+            let each = queries.chunks(width).zip(out.chunks_mut(latent));
+            for (q, (query, out)) in each.enumerate() {
+                together::<1>(query, &here[q..], block, scale, &mut states[q..], out);
+            }
+        }
     }
-    for (q, (&seen, out)) in seen.iter().zip(out.chunks_exact_mut(latent)).enumerate() {
-        together([query(q)], [seen], cache, scale, [out]);
+    for (state, out) in states.iter().zip(out.chunks_mut(latent)) {
+        let inverse = 1.0 / state.sum;
+        for v in out {
+            *v *= inverse;
+        }
     }
 }
 
@@ -91,40 +118,36 @@ struct Attended {
     sum: f32,
 }
 
+/// `Q` queries over one block of the cache, each over the first `here` rows of it.
 #[inline(always)]
 fn together<const Q: usize>(
-    queries: [&[f32]; Q],
-    seen: [usize; Q],
-    cache: &[f32],
+    queries: &[f32],
+    here: &[usize],
+    block: &[f32],
     scale: f32,
-    mut out: [&mut [f32]; Q],
+    states: &mut [Attended],
+    out: &mut [f32],
 ) {
-    let width = queries[0].len();
-    let mut states = [Attended {
-        max: f32::NEG_INFINITY,
-        sum: 0.0,
-    }; Q];
-    for out in &mut out {
-        out.fill(0.0);
+    let (width, latent) = (queries.len() / Q, out.len() / Q);
+    let mut rows = [0; Q];
+    rows.copy_from_slice(&here[..Q]);
+    let most = rows.iter().copied().max().unwrap_or(0);
+    if most == 0 {
+        return;
     }
-    let most = seen.iter().copied().max().unwrap_or(0);
-    for (b, block) in cache[..most * width].chunks(BLOCK * width).enumerate() {
-        let here = seen.map(|seen| seen.saturating_sub(b * BLOCK).min(BLOCK));
-        let mut scores = [[0.0f32; Q]; BLOCK];
-        score(queries, block, &mut scores);
-        for q in 0..Q {
-            if here[q] > 0 {
-                soften(&mut scores, q, here[q], scale, &mut states[q], out[q]);
-            }
-        }
-        add_values(&scores, here, block, width, &mut out);
-    }
-    for (state, out) in states.iter().zip(out) {
-        let inverse = 1.0 / state.sum;
-        for v in out {
-            *v *= inverse;
+    let block = &block[..most * width];
+    let mut each = queries.chunks_exact(width);
+    let queries: [&[f32]; Q] = std::array::from_fn(|_| each.next().unwrap_or_default());
+    let mut each = out.chunks_exact_mut(latent);
+    let mut out: [&mut [f32]; Q] = std::array::from_fn(|_| each.next().unwrap_or_default());
+    let mut scores = [[0.0f32; Q]; BLOCK];
+    score(queries, block, &mut scores);
+    for q in 0..Q {
+        if rows[q] > 0 {
+            soften(&mut scores, q, rows[q], scale, &mut states[q], out[q]);
         }
     }
+    add_values(&scores, rows, block, width, &mut out);
 }
 
 /// The products of every query with every row of a block.
@@ -135,6 +158,13 @@ fn score<const Q: usize>(queries: [&[f32]; Q], block: &[f32], scores: &mut [[f32
     let row = |r: usize| &block[r * width..][..width];
     let mut r = 0;
     while r + ROWS <= rows {
+        let next = block
+            .as_ptr()
+            .wrapping_add((r + AHEAD) * width)
+            .cast::<u8>();
+        for line in (0..ROWS * width * size_of::<f32>()).step_by(LINE) {
+            prefetch(next.wrapping_add(line));
+        }
         let dots = dots(queries, std::array::from_fn::<_, ROWS, _>(|i| row(r + i)));
         scores[r..r + ROWS].copy_from_slice(&dots);
         r += ROWS;
@@ -322,6 +352,8 @@ mod tests {
             &[200, 1, 128, 129],
             &[70, 70, 70, 70],
             &[5, 6, 7],
+            &[1, 200, 64, 65, 130, 5, 6, 7, 8, 199, 128],
+            &[200; 16],
         ] {
             let n = seen.len();
             let queries: Vec<f32> = (0..n * width).map(|i| value(i * 7 + 3)).collect();

@@ -11,49 +11,50 @@ kernel! {
     pub fn short_conv(taps: &[f32], history: &mut [f32], x: &mut [f32]) = short_conv_body;
 }
 
+/// Channels that go together, so that their sums stay in registers while the rows go by.
+const WIDE: usize = 32;
+
 #[inline(always)]
 fn short_conv_body(taps: &[f32], history: &mut [f32], x: &mut [f32]) {
+    let whole = x.len() / WIDE * WIDE;
+    for start in (0..whole).step_by(WIDE) {
+        channels::<WIDE>(taps, history, x, start);
+    }
+    for start in whole..x.len() {
+        channels::<1>(taps, history, x, start);
+    }
+}
+
+/// [`short_conv`] of `W` channels. How many is known here: loops over a number that is not are several times slower.
+#[inline(always)]
+fn channels<const W: usize>(taps: &[f32], history: &mut [f32], x: &mut [f32], start: usize) {
     let channels = x.len();
     let (past_taps, current_taps) = taps.split_at(history.len());
-    // A block of channels at a time, so that the sums stay in registers while the rows go by.
-    const WIDE: usize = 32;
-    for start in (0..channels).step_by(WIDE) {
-        let block = start..(start + WIDE).min(channels);
-        let mut sums = [0.0f32; WIDE];
-        let sums = &mut sums[..block.len()];
-        for (taps, past) in past_taps
-            .chunks_exact(channels)
-            .zip(history.chunks_exact(channels))
-        {
-            for ((sum, tap), past) in sums
-                .iter_mut()
-                .zip(&taps[block.clone()])
-                .zip(&past[block.clone()])
-            {
-                *sum = tap.mul_add(*past, *sum);
-            }
+    let Some(x) = x[start..].first_chunk_mut::<W>() else {
+        return;
+    };
+    let mut sums = [0.0f32; W];
+    let rows = past_taps.chunks_exact(channels);
+    for (taps, past) in rows.zip(history.chunks_exact(channels)) {
+        let taps = taps[start..].iter().zip(&past[start..]);
+        for (sum, (tap, past)) in sums.iter_mut().zip(taps) {
+            *sum = tap.mul_add(*past, *sum);
         }
-        for ((sum, tap), x) in sums
-            .iter_mut()
-            .zip(&current_taps[block.clone()])
-            .zip(&x[block])
-        {
-            *sum = tap.mul_add(*x, *sum);
-        }
-        // The history moves on by one row, the raw input last.
-        for (c, raw) in (start..).zip(&x[start..start + sums.len()]) {
-            let mut row = c;
-            while row + channels < history.len() {
-                history[row] = history[row + channels];
-                row += channels;
-            }
-            if let Some(last) = history.get_mut(row) {
-                *last = *raw;
-            }
-        }
-        for (sum, x) in sums.iter().zip(&mut x[start..]) {
-            *x = sum * sigmoid(*sum);
-        }
+    }
+    for ((sum, tap), x) in sums.iter_mut().zip(&current_taps[start..]).zip(x.iter()) {
+        *sum = tap.mul_add(*x, *sum);
+    }
+    // The history moves on by one row, the raw input last.
+    let rows = history.len() / channels;
+    for row in 1..rows {
+        let from = row * channels + start;
+        history.copy_within(from..from + W, from - channels);
+    }
+    if let Some(last) = rows.checked_sub(1) {
+        history[last * channels + start..][..W].copy_from_slice(x);
+    }
+    for (x, sum) in x.iter_mut().zip(sums) {
+        *x = sum * sigmoid(sum);
     }
 }
 

@@ -32,9 +32,9 @@ mod situ;
 mod tokens;
 mod turn;
 
-pub use attend::{BLOCK, QUERIES, absorb, attend, attend_several};
+pub use attend::{BLOCK, QUERIES, QUERIES_TOGETHER, absorb, attend, attend_several};
 pub use conv::short_conv;
-pub use delta::{decay, delta_step};
+pub use delta::{decay, delta_steps};
 pub use dot::{add, add_scaled, dot};
 pub use elementary::{exp, gate, sigmoid, tanh};
 pub use isa::Isa;

@@ -219,23 +219,26 @@ impl Kda {
             .enumerate()
             .for_each(|(head, (out, state))| {
                 let channels = head * head_dim..(head + 1) * head_dim;
-                let mut read = vec![0.0; head_dim];
-                for (t, out) in out.chunks_exact_mut(head_dim).enumerate() {
-                    let row = |all: &[f32]| all[t * width..][channels.clone()].to_vec();
-                    let (mut q, mut k, mut alpha) = (row(&q), row(&k), row(&z));
-                    kernels::l2_norm(isa, &mut q, scale);
-                    kernels::l2_norm(isa, &mut k, 1.0);
-                    kernels::decay(
-                        isa,
-                        &mut alpha,
-                        self.a_log[head],
-                        &self.dt_bias[channels.clone()],
-                        gate_lower_bound,
-                    );
-                    let beta = kernels::sigmoid(beta[t * heads + head]);
-                    let v = &v[t * width..][channels.clone()];
-                    kernels::delta_step(isa, state, &q, &k, v, &alpha, beta, &mut read);
-                    kernels::rms_norm(isa, &read, &self.out_norm, self.eps, out);
+                let rows = |all: &[f32]| -> Vec<f32> {
+                    let rows = all.chunks_exact(width).map(|row| &row[channels.clone()]);
+                    rows.collect::<Vec<_>>().concat()
+                };
+                let (mut q, mut k, v, mut alpha) = (rows(&q), rows(&k), rows(&v), rows(&z));
+                let bias = &self.dt_bias[channels.clone()];
+                for t in 0..tokens {
+                    let of = t * head_dim..(t + 1) * head_dim;
+                    kernels::l2_norm(isa, &mut q[of.clone()], scale);
+                    kernels::l2_norm(isa, &mut k[of.clone()], 1.0);
+                    let alpha = &mut alpha[of];
+                    kernels::decay(isa, alpha, self.a_log[head], bias, gate_lower_bound);
+                }
+                let beta = beta.iter().skip(head).step_by(heads);
+                let beta: Vec<f32> = beta.map(|beta| kernels::sigmoid(*beta)).collect();
+                let mut read = vec![0.0; tokens * head_dim];
+                kernels::delta_steps(isa, state, &q, &k, &v, &alpha, &beta, &mut read);
+                let outs = out.chunks_exact_mut(head_dim);
+                for (out, read) in outs.zip(read.chunks_exact(head_dim)) {
+                    kernels::rms_norm(isa, read, &self.out_norm, self.eps, out);
                 }
             });
         by_token(&out, tokens, head_dim)

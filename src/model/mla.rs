@@ -8,7 +8,7 @@ use super::residual::{norm_rows, vector};
 use super::{Compute, Error, LatentCache, Sources};
 use crate::checkpoint::config::{Config, MlaShape};
 use crate::checkpoint::names;
-use crate::kernels::{self, QUERIES};
+use crate::kernels::{self, QUERIES, QUERIES_TOGETHER};
 use crate::stream::{Error as StreamError, Kernel, StageId, Trunk, Walk, WalkTensor};
 
 /// Where an MLA layer's matrices stand in the walk.
@@ -208,17 +208,21 @@ impl Mla {
                 let first = piece.rows.start / head_rows;
                 let last = piece.rows.end / head_rows;
                 let out = &mut out[first * tokens * v_dim..last * tokens * v_dim];
+                // No more to a task than leaves something for every thread.
+                let share = (last - first) * tokens / compute.threads();
+                let share = share.next_multiple_of(QUERIES_TOGETHER);
+                let share = share.clamp(QUERIES_TOGETHER, QUERIES);
                 let head = |i: usize| {
                     piece
                         .weights
                         .rows(i * head_rows..(i + 1) * head_rows, kv_rank)
                 };
-                // Queries of one head and the next, token by token: so many at once that a row of the cache that was
-                // fetched is used by all of them.
+                // Queries of one head and the next, token by token: a block of the cache that was fetched is used by all
+                // of a task.
                 let attend = |(task, out): (usize, &mut [f32])| {
                     let count = out.len() / v_dim;
                     let at = |i: usize| {
-                        let query = task * QUERIES + i;
+                        let query = task * share + i;
                         (query / tokens, query % tokens)
                     };
                     let mut queries = vec![0.0; count * width];
@@ -244,7 +248,7 @@ impl Mla {
                     }
                 };
                 compute.meter.time(Kernel::Attention, || {
-                    let tasks = out.par_chunks_mut(QUERIES * v_dim).enumerate();
+                    let tasks = out.par_chunks_mut(share * v_dim).enumerate();
                     tasks.for_each(attend);
                 });
                 done = last;
