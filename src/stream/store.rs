@@ -277,12 +277,7 @@ impl Experts for ExpertStore {
             let done = self.wait()?;
             self.receive(done)?;
         }
-        // Where others wait for a slot, half of the slots are read into while the other half is computed with.
-        let most = match self.waiting.is_empty() {
-            true => self.here.len(),
-            false => (self.slots.len() / 2).clamp(1, self.here.len()),
-        };
-        let here: Vec<(usize, usize)> = self.here.drain(..most).collect();
+        let here = std::mem::take(&mut self.here);
         self.out.extend(here.iter().map(|(slot, _)| *slot));
         let layout = self.shared.checkpoint.expert_layout();
         let weights = here.into_iter().filter_map(|(slot, index)| {
