@@ -110,8 +110,9 @@ impl Shuffles {
 /// Defines a kernel from its one body: `fn name(isa, arguments)` runs the body compiled for that instruction set. A body that is
 /// `shown` gets [`Portable`] or [`Shuffles`] before its arguments.
 macro_rules! kernel {
-    (fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:path, shown;) => {
-        fn $name(isa: $crate::kernels::Isa, $($arg: $ty),*) {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:path, shown;) => {
+        $(#[$meta])*
+        $vis fn $name(isa: $crate::kernels::Isa, $($arg: $ty),*) {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             #[allow(unsafe_code)]
@@ -126,19 +127,7 @@ macro_rules! kernel {
                 // SAFETY: this is only called where AVX2 is.
                 $body(unsafe { $crate::kernels::isa::Shuffles::assume() }, $($arg),*)
             }
-            match isa.0 {
-                $crate::kernels::isa::Kind::Portable => {
-                    $body($crate::kernels::isa::Portable, $($arg),*)
-                }
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: `Isa` holds `Avx2` only where the processor reported AVX2 and FMA.
-                #[allow(unsafe_code)]
-                $crate::kernels::isa::Kind::Avx2 => unsafe { avx2($($arg),*) },
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: `Isa` holds `Avx512` only where the processor reported all four.
-                #[allow(unsafe_code)]
-                $crate::kernels::isa::Kind::Avx512 => unsafe { avx512($($arg),*) },
-            }
+            kernel!(@run isa, $body($crate::kernels::isa::Portable, $($arg),*), ($($arg),*))
         }
     };
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:path;) => {
@@ -155,17 +144,21 @@ macro_rules! kernel {
             fn avx512($($arg: $ty),*) $(-> $ret)? {
                 $body($($arg),*)
             }
-            match isa.0 {
-                $crate::kernels::isa::Kind::Portable => $body($($arg),*),
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: `Isa` holds `Avx2` only where the processor reported AVX2 and FMA.
-                #[allow(unsafe_code)]
-                $crate::kernels::isa::Kind::Avx2 => unsafe { avx2($($arg),*) },
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: `Isa` holds `Avx512` only where the processor reported all four.
-                #[allow(unsafe_code)]
-                $crate::kernels::isa::Kind::Avx512 => unsafe { avx512($($arg),*) },
-            }
+            kernel!(@run isa, $body($($arg),*), ($($arg),*))
+        }
+    };
+    // Calls what was compiled for an instruction set.
+    (@run $isa:ident, $portable:expr, ($($arg:ident),*)) => {
+        match $isa.0 {
+            $crate::kernels::isa::Kind::Portable => $portable,
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `Isa` holds `Avx2` only where the processor reported AVX2 and FMA.
+            #[allow(unsafe_code)]
+            $crate::kernels::isa::Kind::Avx2 => unsafe { avx2($($arg),*) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `Isa` holds `Avx512` only where the processor reported all four.
+            #[allow(unsafe_code)]
+            $crate::kernels::isa::Kind::Avx512 => unsafe { avx512($($arg),*) },
         }
     };
 }

@@ -19,13 +19,9 @@ use super::widen;
 /// Consecutive elements of a row that share a scale.
 pub const GROUP: usize = 32;
 
-/// The weights that packed rows stand for, in order. `out` has two values a byte.
-pub fn dequantise(isa: Isa, packed: &[u8], scales: &[u8], out: &mut [f32]) {
-    dequantised(isa, packed, scales, out);
-}
-
 kernel! {
-    fn dequantised(packed: &[u8], scales: &[u8], out: &mut [f32]) = dequantise_body, shown;
+    /// The weights that packed rows stand for, in order. `out` has two values a byte.
+    pub fn dequantise(packed: &[u8], scales: &[u8], out: &mut [f32]) = dequantise_body, shown;
 }
 
 #[inline(always)]
