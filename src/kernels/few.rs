@@ -1,17 +1,24 @@
-//! Rows times a few tokens, as guesses are checked: weights still come from memory once, and no more is prepared than for one
-//! token. Two rows go over three tokens at a time; the second three find the rows in the first-level cache.
+//! Rows times a few tokens, as guesses are checked and as experts get their share of a prompt. A block of columns of some rows
+//! is gone over by all tokens while it is in the first-level cache. The sums of all results stay open from block to block, and
+//! those of a tile in registers: its even lanes first, then its odd ones, so that twice as many results are open as with both.
 
-use super::lanes::{Half, pad};
-use super::matvec::Ahead;
-use super::rows::Row;
+use super::lanes::Half;
+use super::rows::{Element, Row};
 use super::tokens::Tokens;
+use super::{Bf16, LINE, prefetch};
 
-/// From more tokens on it is worth preparing panels, see [`super::matmat`].
-pub(super) const FEW: usize = 5;
-/// Rows at a time.
-const ROWS: usize = 2;
-/// Tokens at a time: with two rows their open lanes just fit in the vector registers.
-const TOKENS: usize = 3;
+/// From more tokens on it is worth turning rows into panels, see [`super::matmat`].
+pub(super) const FEW: usize = 24;
+
+/// Steps of a block: whole lanes.
+pub(super) const STEPS: usize = 32;
+
+/// Rows whose blocks are gone over together: with those of four tokens they take half of the first-level cache. A multiple of
+/// the rows of every tile.
+const ROWS: usize = 6;
+
+/// Most tokens of a tile. With three rows its sums leave just what it takes to multiply in the vector registers.
+const TILE: usize = 4;
 
 /// `y[r][t] = Σ_i row(r)_i x[t][i]` for every row of `y`, which is `[rows][tokens]`.
 #[inline(always)]
@@ -22,71 +29,148 @@ pub(super) fn few<const N: usize, R: Row<N>>(
 ) {
     let count = tokens.count();
     let last = (y.len() / count).saturating_sub(1);
+    let mut room: [[[Bf16; 16]; STEPS]; ROWS] = [[[[0; 2]; 16]; STEPS]; ROWS];
+    // Of each row those of every token, of each the even lanes and the odd ones.
+    let mut sums = [[Half::ZERO; 2]; ROWS * FEW];
+    let sums = &mut sums[..ROWS * count];
     for (block, y) in y.chunks_mut(ROWS * count).enumerate() {
         // Behind the last row it is multiplied again; nobody looks at the result.
         let rows: [R; ROWS] = std::array::from_fn(|r| row((block * ROWS + r).min(last)));
-        let mut ahead = Ahead::of(&rows);
-        for first in (0..count).step_by(TOKENS) {
-            let mut put = |t: usize, sums: [f32; ROWS]| {
-                for (y, sum) in y.chunks_exact_mut(count).zip(sums) {
-                    y[first + t] = sum;
-                }
-            };
-            match count - first {
-                1 => put(0, dots(rows, [tokens.one(first)], ahead)[0]),
-                2 => {
-                    let sums = dots(rows, [0, 1].map(|t| tokens.one(first + t)), ahead);
-                    (0..2).for_each(|t| put(t, sums[t]));
-                }
-                _ => {
-                    let sums = dots(rows, [0, 1, 2].map(|t| tokens.one(first + t)), ahead);
-                    (0..3).for_each(|t| put(t, sums[t]));
+        sums.fill([Half::ZERO; 2]);
+        let units = rows[0].units();
+        for first in (0..units).step_by(STEPS / N) {
+            let part = first..units.min(first + STEPS / N);
+            let mut plain: [&[[R::Element; 16]]; ROWS] = [&[]; ROWS];
+            for ((plain, row), room) in plain.iter_mut().zip(&rows).zip(&mut room) {
+                let row = row.part(part.clone());
+                ask_behind(row);
+                *plain = row.plain(room);
+            }
+            strip(&plain, tokens, first * N, sums);
+        }
+        if let Some(step) = tokens.tail() {
+            for (row, sums) in rows.iter().zip(sums.chunks_exact_mut(count)) {
+                let Some(w) = row.tail() else { break };
+                for (t, sums) in sums.iter_mut().enumerate() {
+                    for (half, sum) in sums.iter_mut().enumerate() {
+                        sum.fuse(
+                            &Half::every_second(&w.0, half),
+                            &tokens.halves(t, step, half)[0],
+                        );
+                    }
                 }
             }
-            ahead = Ahead::NOTHING;
+        }
+        for (y, [even, odd]) in y.iter_mut().zip(&*sums) {
+            *y = even.reduce() + odd.reduce();
         }
     }
 }
 
-/// The products of two rows with `T` tokens, by token.
+/// Asks for the block behind a part of a row: such pieces are too short for the machine to see where they go.
 #[inline(always)]
-fn dots<const N: usize, const T: usize, R: Row<N>>(
-    mut rows: [R; ROWS],
-    x: [&[f32]; T],
-    ahead: Ahead,
-) -> [[f32; ROWS]; T] {
-    let whole = x.map(|x| x.as_chunks::<16>().0.as_chunks::<N>().0);
-    let units = whole[0].len();
-    let whole = whole.map(|x| &x[..units]);
+fn ask_behind<const N: usize, R: Row<N>>(part: R) {
+    let (begin, unit) = part.place();
+    let block = STEPS / N * unit;
+    for line in (0..block).step_by(LINE) {
+        prefetch(begin.wrapping_add(block + line));
+    }
+}
+
+/// A block of all rows, which begins at `step`, with all tokens.
+#[inline(always)]
+fn strip<E: Element>(
+    rows: &[&[[E; 16]]; ROWS],
+    tokens: &Tokens<'_>,
+    step: usize,
+    sums: &mut [[Half; 2]],
+) {
+    let tiles = tokens.count().div_ceil(TILE);
+    // Of about one size, the larger ones first.
+    let (size, larger) = (tokens.count() / tiles, tokens.count() % tiles);
+    let mut first = 0;
+    for tile in 0..tiles {
+        let size = size + usize::from(tile < larger);
+        match size {
+            1 => tile_of::<6, 1, E>(rows, tokens, first, step, sums),
+            2 => tile_of::<6, 2, E>(rows, tokens, first, step, sums),
+            3 => tile_of::<3, 3, E>(rows, tokens, first, step, sums),
+            _ => tile_of::<3, TILE, E>(rows, tokens, first, step, sums),
+        }
+        first += size;
+    }
+}
+
+/// A block of all rows, `K` at a time, with `T` tokens from `first` on.
+#[inline(always)]
+fn tile_of<const K: usize, const T: usize, E: Element>(
+    rows: &[&[[E; 16]]; ROWS],
+    tokens: &Tokens<'_>,
+    first: usize,
+    step: usize,
+    sums: &mut [[Half; 2]],
+) {
+    let sums = sums.chunks_exact_mut(K * tokens.count());
+    for (rows, sums) in rows.as_chunks::<K>().0.iter().zip(sums) {
+        fuse::<0, K, T, E>(*rows, tokens, first, step, sums);
+        fuse::<1, K, T, E>(*rows, tokens, first, step, sums);
+    }
+}
+
+/// Adds the products of `K` rows with `T` tokens to their sums, every second lane from `H` on.
+// Plain loops over arrays that no closure sees: only those stay in registers.
+#[allow(clippy::needless_range_loop)]
+#[inline(always)]
+fn fuse<const H: usize, const K: usize, const T: usize, E: Element>(
+    mut rows: [&[[E; 16]]; K],
+    tokens: &Tokens<'_>,
+    first: usize,
+    step: usize,
+    sums: &mut [[Half; 2]],
+) {
+    let steps = rows[0].len();
     for row in &mut rows {
-        *row = row.first(units);
+        *row = &row[..steps];
     }
-    let mut sums = [[[Half::ZERO; 2]; ROWS]; T];
-    for u in 0..units {
-        ahead.ask(u);
-        let w = [rows[0].unit(u), rows[1].unit(u)];
-        for n in 0..N {
-            for h in 0..2 {
-                let w = [w[0][n].half(h), w[1][n].half(h)];
-                for (sums, x) in sums.iter_mut().zip(&whole) {
-                    let x = Half::of(&x[u][n][8 * h..8 * h + 8]);
-                    for (sums, w) in sums.iter_mut().zip(&w) {
-                        sums[h].fuse(w, &x);
-                    }
+    let mut xs: [&[Half]; T] = [&[]; T];
+    for (t, x) in xs.iter_mut().enumerate() {
+        *x = &tokens.halves(first + t, step, H)[..steps];
+    }
+    let mut open = [[Half::ZERO; T]; K];
+    for (open, sums) in open.iter_mut().zip(sums.chunks_exact(tokens.count())) {
+        for (open, sum) in open.iter_mut().zip(&sums[first..]) {
+            *open = sum[H];
+        }
+    }
+    for u in 0..steps {
+        // Whatever is fewer stays in registers, the others come one by one.
+        if K < T {
+            let mut w = [Half::ZERO; K];
+            for k in 0..K {
+                w[k] = E::every_second::<H>(&rows[k][u]);
+            }
+            for t in 0..T {
+                let x = xs[t][u];
+                for k in 0..K {
+                    open[k][t].fuse(&w[k], &x);
+                }
+            }
+        } else {
+            let mut x = [Half::ZERO; T];
+            for t in 0..T {
+                x[t] = xs[t][u];
+            }
+            for k in 0..K {
+                let w = E::every_second::<H>(&rows[k][u]);
+                for t in 0..T {
+                    open[k][t].fuse(&w, &x[t]);
                 }
             }
         }
     }
-    for (sums, x) in sums.iter_mut().zip(x) {
-        if let Some(x) = pad(x.as_chunks::<16>().1, |v| v) {
-            for (sums, row) in sums.iter_mut().zip(&rows) {
-                if let Some(w) = row.tail() {
-                    for (h, sum) in sums.iter_mut().enumerate() {
-                        sum.fuse(&w.half(h), &x.half(h));
-                    }
-                }
-            }
+    for (open, sums) in open.iter().zip(sums.chunks_exact_mut(tokens.count())) {
+        for (open, sum) in open.iter().zip(&mut sums[first..]) {
+            sum[H] = *open;
         }
     }
-    sums.map(|sums| sums.map(|[low, high]| low.reduce_with(&high)))
 }

@@ -24,12 +24,6 @@ impl Lanes {
         }
     }
 
-    /// The lower lanes, or the upper ones.
-    #[inline(always)]
-    pub fn half(&self, half: usize) -> Half {
-        Half::of(&self.0[8 * half..8 * half + 8])
-    }
-
     /// The lanes' sum, by halves: 8, 4, 2, 1.
     #[inline(always)]
     pub fn reduce(&self) -> f32 {
@@ -43,7 +37,8 @@ impl Lanes {
     }
 }
 
-/// Half of the lanes: where sums of many results are open at once, they stay in registers a half at a time.
+/// Half of the lanes: where sums of many results are open at once, they stay in registers a half at a time, either the lower and
+/// the upper ones or, what reducing by halves never crosses but in its last step, the even and the odd ones.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 pub(super) struct Half(pub [f32; 8]);
@@ -59,6 +54,16 @@ impl Half {
         half
     }
 
+    /// Every second of sixteen values, from `first` on, 0 or 1.
+    #[inline(always)]
+    pub fn every_second(values: &[f32; 16], first: usize) -> Self {
+        let mut half = Self::ZERO;
+        for (half, pair) in half.0.iter_mut().zip(values.as_chunks::<2>().0) {
+            *half = pair[first];
+        }
+        half
+    }
+
     /// One fused step in every lane: `self += a * b`.
     #[inline(always)]
     pub fn fuse(&mut self, a: &Self, b: &Self) {
@@ -67,13 +72,20 @@ impl Half {
         }
     }
 
-    /// [`Lanes::reduce`] of both halves.
+    /// [`Lanes::reduce`] of the lower lanes with the upper ones.
     #[inline(always)]
-    pub fn reduce_with(&self, high: &Self) -> f32 {
-        let mut v = self.0;
-        for (v, high) in v.iter_mut().zip(&high.0) {
-            *v += high;
+    pub fn reduce_with(&self, upper: &Self) -> f32 {
+        let mut lanes = *self;
+        for (lane, upper) in lanes.0.iter_mut().zip(&upper.0) {
+            *lane += upper;
         }
+        lanes.reduce()
+    }
+
+    /// The sum of the even lanes as [`Lanes::reduce`] has it before it adds that of the odd ones, or that one.
+    #[inline(always)]
+    pub fn reduce(&self) -> f32 {
+        let mut v = self.0;
         for half in [4, 2, 1] {
             for l in 0..half {
                 v[l] += v[l + half];
@@ -120,5 +132,20 @@ mod tests {
         v[8] = 1.0;
         // Lane 0 takes 1 (lost), then 1 again (lost).
         assert_eq!(Lanes(v).reduce(), 16_777_216.0);
+    }
+
+    #[test]
+    fn even_and_odd_lanes_are_reduced_apart_to_the_same_bits() {
+        let mut s = 7u32;
+        for _ in 0..1000 {
+            let v: [f32; 16] = std::array::from_fn(|_| {
+                s ^= s << 13;
+                s ^= s >> 17;
+                s ^= s << 5;
+                f32::from_bits(s % 0x0100_0000 + 0x3f00_0000)
+            });
+            let [even, odd] = [0, 1].map(|h| Half::every_second(&v, h).reduce());
+            assert_eq!((even + odd).to_bits(), Lanes(v).reduce().to_bits());
+        }
     }
 }

@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 
+use super::few::FEW;
 use super::lanes::Lanes;
 use super::panel::Panel;
 use super::rows::Row;
@@ -105,13 +106,11 @@ fn batch_sums(
             for room in panels.chunks_exact(panel.size()) {
                 let weights = panel.lane(room, lane);
                 let sums = &mut sums[at..];
+                // More than a few tokens never make smaller ones, see `Tokens::tiles`.
+                const { assert!(FEW >= 4 * TILE) };
                 match tile.len() {
-                    1 => fuse::<1>(lane, weights, x, sums, height),
-                    2 => fuse::<2>(lane, weights, x, sums, height),
-                    3 => fuse::<3>(lane, weights, x, sums, height),
-                    4 => fuse::<4>(lane, weights, x, sums, height),
-                    5 => fuse::<5>(lane, weights, x, sums, height),
-                    _ => fuse::<TILE>(lane, weights, x, sums, height),
+                    TILE => fuse::<TILE>(lane, weights, x, sums, height),
+                    _ => fuse::<{ TILE - 1 }>(lane, weights, x, sums, height),
                 }
                 at += count;
             }

@@ -6,7 +6,7 @@ use super::matvec::matvec;
 use super::rows::{Plain, Row};
 use super::tokens::Tokens;
 use super::turn::Turn;
-use super::{Bf16, Isa, mxfp4, widen};
+use super::{Bf16, Isa, mxfp4};
 
 /// Rows of a weight matrix, row-major, as they stand in memory.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ pub fn multiply(isa: Isa, w: Weights<'_>, tokens: &Tokens<'_>, y: &mut [f32]) {
 /// Rows that are computed together with so many tokens; work is best cut at multiples of it.
 pub fn rows_together(tokens: usize) -> usize {
     match tokens {
-        // Of three as of four rows at a time.
+        // Of three, four and six rows at a time.
         0..=FEW => 12,
         _ => matmat::TOGETHER,
     }
@@ -91,12 +91,7 @@ kernel! {
 #[inline(always)]
 fn f32_body(set: impl Turn, w: &[f32], tokens: &Tokens<'_>, y: &mut [f32]) {
     let columns = tokens.columns();
-    products(
-        set,
-        |r| Plain::new(&w[r * columns..][..columns], |v| v),
-        tokens,
-        y,
-    );
+    products(set, |r| Plain::new(&w[r * columns..][..columns]), tokens, y);
 }
 
 kernel! {
@@ -106,12 +101,7 @@ kernel! {
 #[inline(always)]
 fn bf16_body(set: impl Turn, w: &[Bf16], tokens: &Tokens<'_>, y: &mut [f32]) {
     let columns = tokens.columns();
-    products(
-        set,
-        |r| Plain::new(&w[r * columns..][..columns], widen),
-        tokens,
-        y,
-    );
+    products(set, |r| Plain::new(&w[r * columns..][..columns]), tokens, y);
 }
 
 /// Rows of any form times one token or several.
@@ -132,7 +122,7 @@ pub(super) fn products<const N: usize, R: Row<N>>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::dot;
+    use super::super::{dot, widen};
     use super::*;
 
     fn random(seed: u32, n: usize) -> Vec<f32> {
@@ -158,11 +148,16 @@ mod tests {
                 (7, 100, 9),
                 (5, 40, 5),
                 (3, 16, 2),
-                // Tiles of three to six tokens, one panel and more, whole blocks of columns and a step more.
-                (16, 32, 6),
-                (17, 48, 7),
-                (33, 33, 10),
-                (64, 16, 12),
+                // Tiles of one to four tokens, whole blocks of columns and a step more, blocks that are no multiple of a tile's.
+                (6, 512, 4),
+                (13, 528, 7),
+                (7, 1_050, 23),
+                (12, 16, 24),
+                // Turned panels: one and more, whole blocks of columns and a step more, tiles of five and six tokens.
+                (16, 32, 25),
+                (17, 48, 26),
+                (33, 33, 30),
+                (64, 16, 31),
                 // More than a batch of tokens, nothing a multiple of anything.
                 (37, 110, 113),
             ] {
@@ -206,7 +201,7 @@ mod tests {
             let scaled = random(seed, n).into_iter().map(|v| (v + 1.0) * 4.499);
             scaled.map(|v| odd[v as usize]).collect()
         };
-        for (seed, tokens) in (1..20).zip([1, 5, 9].into_iter().cycle()) {
+        for (seed, tokens) in (1..20).zip([1, 5, 9, 27].into_iter().cycle()) {
             let (w, x) = (
                 pick(seed, rows * columns),
                 pick(seed + 50, tokens * columns),
@@ -244,7 +239,7 @@ mod tests {
             })
             .collect();
         let wide: Vec<f32> = narrow.iter().map(|&b| widen(b)).collect();
-        for tokens in [1, 3, 5, 11] {
+        for tokens in [1, 2, 3, 5, 11, 29] {
             let x: Vec<f32> = random(3, 37 * tokens).iter().map(|v| v * 1e-30).collect();
             for isa in Isa::all() {
                 let (mut a, mut b) = (vec![0.0; 40 * tokens], vec![1.0; 40 * tokens]);
@@ -268,7 +263,7 @@ mod tests {
                 .collect();
             let mut wide = vec![0.0; rows * columns];
             super::super::dequantise(Isa::portable(), &packed, &scales, &mut wide);
-            for tokens in [1, 2, 4, 7, 13] {
+            for tokens in [1, 2, 4, 7, 13, 25] {
                 let x = random(17, columns * tokens);
                 let mut want = vec![0.0; rows * tokens];
                 matmul(Isa::portable(), Weights::F32(&wide), columns, &x, &mut want);

@@ -5,7 +5,7 @@ use super::rows::Row;
 use super::{LINE, prefetch};
 
 /// Rows at a time: eight vector sums keep the fused units busy, and four streams the memory.
-pub(super) const ROWS: usize = 4;
+const ROWS: usize = 4;
 
 /// Bytes of rows, read at a time, that are short.
 const SHORT: usize = 16 << 10;
@@ -34,7 +34,7 @@ fn dots<const N: usize, const K: usize, R: Row<N>>(mut rows: [R; K], x: &[f32]) 
     let full = full.as_chunks::<N>().0;
     let units = full.len();
     for row in &mut rows {
-        *row = row.first(units);
+        *row = row.part(0..units);
     }
     let ahead = Ahead::of(&rows);
     let mut sums = [Lanes::ZERO; K];
@@ -59,38 +59,28 @@ fn dots<const N: usize, const K: usize, R: Row<N>>(mut rows: [R; K], x: &[f32]) 
 
 /// What is read next: the rows behind the ones that are computed, as many again. Where rows end before the machine has seen
 /// where their streams go, the next ones are asked for meanwhile; in longer ones it sees further by itself.
-#[derive(Clone, Copy)]
-pub(super) struct Ahead {
+struct Ahead {
     next: *const u8,
     /// Bytes to ask for with every unit of the rows; zero if nothing is.
     step: usize,
 }
 
 impl Ahead {
-    /// Nothing: the rows were gone over before.
-    pub const NOTHING: Self = Self {
-        next: std::ptr::null(),
-        step: 0,
-    };
-
     /// What stands behind some neighbouring rows.
     #[inline(always)]
-    pub fn of<const N: usize, R: Row<N>>(rows: &[R]) -> Self {
+    fn of<const N: usize, R: Row<N>>(rows: &[R]) -> Self {
         let (first, unit) = rows[0].place();
         let step = rows.len() * unit;
         let bytes = rows[0].units() * step;
-        match bytes <= SHORT {
-            true => Self {
-                next: first.wrapping_add(bytes),
-                step,
-            },
-            false => Self::NOTHING,
+        Self {
+            next: first.wrapping_add(bytes),
+            step: if bytes <= SHORT { step } else { 0 },
         }
     }
 
     /// Asks for as much as one unit of all rows has.
     #[inline(always)]
-    pub fn ask(&self, unit: usize) {
+    fn ask(&self, unit: usize) {
         for line in (0..self.step).step_by(LINE) {
             prefetch(self.next.wrapping_add(unit * self.step + line));
         }

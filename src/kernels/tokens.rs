@@ -4,7 +4,8 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
-use super::few::FEW;
+use super::few::{FEW, STEPS};
+use super::lanes::{Half, split};
 use super::matmat::ORDER;
 #[cfg(target_arch = "x86_64")]
 use super::mxfp4::woven::{self, Woven};
@@ -20,6 +21,9 @@ pub struct Tokens<'a> {
     /// Of more than a few: lane by lane in [`ORDER`], of each tile by tile, of each its elements in ascending order, of all its
     /// tokens side by side. Zeros stand behind the tokens' end.
     lanes: Vec<f32>,
+    /// Of a few: block by block of columns, of each token by token, of each its even lanes and then its odd ones. Zeros stand
+    /// behind a token's end.
+    blocks: Vec<Half>,
     /// Of one, for packed rows: made when the first of them is multiplied.
     #[cfg(target_arch = "x86_64")]
     woven: OnceLock<Vec<Woven>>,
@@ -64,9 +68,13 @@ impl<'a> Tokens<'a> {
             flat: x,
             columns,
             lanes: Vec::new(),
+            blocks: Vec::new(),
             #[cfg(target_arch = "x86_64")]
             woven: OnceLock::new(),
         };
+        if (2..=FEW).contains(&tokens.count()) {
+            tokens.blocks = blocks(x, columns);
+        }
         if tokens.count() > FEW {
             let stride = tokens.stride();
             let mut lanes = vec![0.0; ORDER.len() * stride];
@@ -130,9 +138,40 @@ impl<'a> Tokens<'a> {
         &self.flat[token * self.columns..][..self.columns]
     }
 
+    /// Of a few, every second lane of one from `half` on, from a step to the end of its block.
+    #[inline(always)]
+    pub(super) fn halves(&self, token: usize, step: usize, half: usize) -> &[Half] {
+        let behind = step % STEPS;
+        let begin = step - behind;
+        let length = STEPS.min(self.steps() - begin);
+        let place = 2 * begin * self.count() + (2 * token + half) * length;
+        &self.blocks[place..][behind..length]
+    }
+
+    /// The step that is not whole, if there is one: the last.
+    pub(super) fn tail(&self) -> Option<usize> {
+        let whole = self.columns / 16;
+        (whole < self.steps()).then_some(whole)
+    }
+
     /// Where there is one, its elements in the order in which packed rows are decoded.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn woven(&self) -> &[Woven] {
         self.woven.get_or_init(|| woven::weave(self.flat))
     }
+}
+
+/// Tokens, `[tokens][columns]`, as [`Tokens::blocks`] has them.
+fn blocks(x: &[f32], columns: usize) -> Vec<Half> {
+    let mut blocks = Vec::with_capacity(x.len() / columns * columns.div_ceil(16) * 2);
+    for first in (0..columns).step_by(16 * STEPS) {
+        for x in x.chunks_exact(columns) {
+            let (whole, tail) = split(&x[first..columns.min(first + 16 * STEPS)]);
+            for half in 0..2 {
+                blocks.extend(whole.iter().map(|x| Half::every_second(x, half)));
+                blocks.extend(tail.map(|x| Half::every_second(&x.0, half)));
+            }
+        }
+    }
+    blocks
 }
