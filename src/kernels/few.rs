@@ -137,9 +137,10 @@ fn fuse<const H: usize, const K: usize, const T: usize, E: Element>(
         *x = &tokens.halves(first + t, step, H)[..steps];
     }
     let mut open = [[Half::ZERO; T]; K];
-    for (open, sums) in open.iter_mut().zip(sums.chunks_exact(tokens.count())) {
-        for (open, sum) in open.iter_mut().zip(&sums[first..]) {
-            *open = sum[H];
+    for k in 0..K {
+        let sums = &sums[k * tokens.count() + first..][..T];
+        for t in 0..T {
+            open[k][t] = sums[t][H];
         }
     }
     for u in 0..steps {
@@ -168,9 +169,10 @@ fn fuse<const H: usize, const K: usize, const T: usize, E: Element>(
             }
         }
     }
-    for (open, sums) in open.iter().zip(sums.chunks_exact_mut(tokens.count())) {
-        for (open, sum) in open.iter().zip(&mut sums[first..]) {
-            sum[H] = *open;
+    for k in 0..K {
+        let sums = &mut sums[k * tokens.count() + first..][..T];
+        for t in 0..T {
+            sums[t][H] = open[k][t];
         }
     }
 }

@@ -17,13 +17,15 @@ pub(super) fn matvec<const N: usize, R: Row<N>>(
     x: &[f32],
     y: &mut [f32],
 ) {
-    let (blocks, rest) = y.as_chunks_mut::<ROWS>();
-    let done = blocks.len() * ROWS;
-    for (b, y) in blocks.iter_mut().enumerate() {
-        *y = dots(std::array::from_fn::<_, ROWS, _>(|i| row(b * ROWS + i)), x);
+    let parts = y.len() / ROWS;
+    for b in 0..parts {
+        let sums = dots(std::array::from_fn::<_, ROWS, _>(|i| row(i * parts + b)), x);
+        for (i, sum) in sums.into_iter().enumerate() {
+            y[i * parts + b] = sum;
+        }
     }
-    for (r, y) in rest.iter_mut().enumerate() {
-        [*y] = dots([row(done + r)], x);
+    for r in ROWS * parts..y.len() {
+        [y[r]] = dots([row(r)], x);
     }
 }
 
@@ -36,10 +38,8 @@ fn dots<const N: usize, const K: usize, R: Row<N>>(mut rows: [R; K], x: &[f32]) 
     for row in &mut rows {
         *row = row.part(0..units);
     }
-    let ahead = Ahead::of(&rows);
     let mut sums = [Lanes::ZERO; K];
     for (u, x) in full.iter().enumerate() {
-        ahead.ask(u);
         for (sum, row) in sums.iter_mut().zip(&rows) {
             let w = row.unit(u);
             for (w, x) in w.iter().zip(x) {

@@ -17,6 +17,7 @@ pub(super) const TILE: usize = 6;
 pub struct Tokens<'a> {
     /// As they came, `[tokens][columns]`.
     flat: &'a [f32],
+    count: usize,
     columns: usize,
     /// Of more than a few: lane by lane in [`ORDER`], of each tile by tile, of each its elements in ascending order, of all its
     /// tokens side by side. Zeros stand behind the tokens' end.
@@ -66,6 +67,7 @@ impl<'a> Tokens<'a> {
     pub fn placed_by(x: &'a [f32], columns: usize, place: impl FnOnce(Vec<Unplaced<'_>>)) -> Self {
         let mut tokens = Self {
             flat: x,
+            count: x.len() / columns,
             columns,
             lanes: Vec::new(),
             blocks: Vec::new(),
@@ -125,7 +127,7 @@ impl<'a> Tokens<'a> {
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.flat.len() / self.columns
+        self.count
     }
 
     /// Elements of each.

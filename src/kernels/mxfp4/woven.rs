@@ -48,11 +48,12 @@ pub(super) fn matvec(packed: &[u8], scales: &[u8], x: &[Woven], y: &mut [f32]) {
     let (packed, _) = packed.as_chunks();
     let groups = x.len();
     let last = y.len().saturating_sub(1);
-    let parts = Parts::new();
+    let masks = Parts::new();
     // One token for every row, but that is hidden: known, its vectors are loaded once for all rows and kept, there are too few
     // registers for that, and what decoding needs goes through the stack. As operands in memory they cost nothing.
     let xs = std::hint::black_box([x; ROWS]);
-    for (block, y) in y.chunks_mut(ROWS).enumerate() {
+    let parts = y.len().div_ceil(ROWS);
+    for block in 0..parts {
         let mut rows = [Row {
             packed: &[],
             scales: &[],
@@ -60,7 +61,7 @@ pub(super) fn matvec(packed: &[u8], scales: &[u8], x: &[Woven], y: &mut [f32]) {
         }; ROWS];
         for (i, (row, x)) in rows.iter_mut().zip(xs).enumerate() {
             // Behind the last row it is multiplied again; nobody looks at the result.
-            let first = (block * ROWS + i).min(last) * groups;
+            let first = (i * parts + block).min(last) * groups;
             *row = Row {
                 packed: &packed[first..][..groups],
                 scales: &scales[first..][..groups],
@@ -68,8 +69,9 @@ pub(super) fn matvec(packed: &[u8], scales: &[u8], x: &[Woven], y: &mut [f32]) {
             };
         }
         // No copying of slices: of so few it is a call.
-        for (y, sum) in y.iter_mut().zip(dots(&rows, parts)) {
-            *y = sum;
+        for (i, sum) in dots(&rows, masks).into_iter().enumerate() {
+            let r = i * parts + block;
+            if r < y.len() { y[r] = sum; }
         }
     }
 }
@@ -86,7 +88,6 @@ fn dots(rows: &[Row<'_>; ROWS], parts: Parts) -> [f32; ROWS] {
     // No indices: where one is checked, the compiler brings the tables of all rows to that place, more than there are registers.
     let [a, b, c] = rows.map(|row| row.packed.iter().zip(row.scales).zip(row.x));
     for (g, ((a, b), c)) in a.zip(b).zip(c).enumerate() {
-        prefetch(next.wrapping_add(g * ROWS * GROUP / 2));
         for (sums, ((packed, &scale), x)) in sums.iter_mut().zip([a, b, c]) {
             let weights = decode(packed, scale, parts);
             for (v, x) in x.0.as_chunks::<8>().0.iter().enumerate() {
