@@ -2,10 +2,10 @@
 //! is gone over by all tokens while it is in the first-level cache. The sums of all results stay open from block to block, and
 //! those of a tile in registers: its even lanes first, then its odd ones, so that twice as many results are open as with both.
 
+use super::Bf16;
 use super::lanes::Half;
 use super::rows::{Element, Row};
 use super::tokens::Tokens;
-use super::{Bf16, LINE, prefetch};
 
 /// From more tokens on it is worth turning rows into panels, see [`super::matmat`].
 pub(super) const FEW: usize = 24;
@@ -33,18 +33,18 @@ pub(super) fn few<const N: usize, R: Row<N>>(
     // Of each row those of every token, of each the even lanes and the odd ones.
     let mut sums = [[Half::ZERO; 2]; ROWS * FEW];
     let sums = &mut sums[..ROWS * count];
-    for (block, y) in y.chunks_mut(ROWS * count).enumerate() {
+    // As in products of one token: each row of a part of its own, which memory reads ahead.
+    let part = (y.len() / count).div_ceil(ROWS);
+    for r in 0..part {
         // Behind the last row it is multiplied again; nobody looks at the result.
-        let rows: [R; ROWS] = std::array::from_fn(|r| row((block * ROWS + r).min(last)));
+        let rows: [R; ROWS] = std::array::from_fn(|i| row((i * part + r).min(last)));
         sums.fill([Half::ZERO; 2]);
         let units = rows[0].units();
         for first in (0..units).step_by(STEPS / N) {
-            let part = first..units.min(first + STEPS / N);
+            let block = first..units.min(first + STEPS / N);
             let mut plain: [&[[R::Element; 16]]; ROWS] = [&[]; ROWS];
             for ((plain, row), room) in plain.iter_mut().zip(&rows).zip(&mut room) {
-                let row = row.part(part.clone());
-                ask_behind(row);
-                *plain = row.plain(room);
+                *plain = row.part(block.clone()).plain(room);
             }
             strip(&plain, tokens, first * N, sums);
         }
@@ -61,19 +61,16 @@ pub(super) fn few<const N: usize, R: Row<N>>(
                 }
             }
         }
-        for (y, [even, odd]) in y.iter_mut().zip(&*sums) {
-            *y = even.reduce() + odd.reduce();
+        for (y, sums) in y
+            .chunks_exact_mut(count)
+            .skip(r)
+            .step_by(part)
+            .zip(sums.chunks_exact(count))
+        {
+            for (y, [even, odd]) in y.iter_mut().zip(sums) {
+                *y = even.reduce() + odd.reduce();
+            }
         }
-    }
-}
-
-/// Asks for the block behind a part of a row: such pieces are too short for the machine to see where they go.
-#[inline(always)]
-fn ask_behind<const N: usize, R: Row<N>>(part: R) {
-    let (begin, unit) = part.place();
-    let block = STEPS / N * unit;
-    for line in (0..block).step_by(LINE) {
-        prefetch(begin.wrapping_add(block + line));
     }
 }
 

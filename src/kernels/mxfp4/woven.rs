@@ -5,7 +5,6 @@ use std::arch::x86_64::*;
 
 use super::GROUP;
 use super::table::TABLES;
-use crate::kernels::prefetch;
 
 /// Rows at a time. Each has two sums; of four rows they no longer fit in the registers beside what decoding takes, and two are a
 /// little slower (2, 3 and 4 rows, best: 10.2, 10.4 and 8.5 GB/s a thread from the cache).
@@ -47,13 +46,14 @@ struct Row<'a> {
 pub(super) fn matvec(packed: &[u8], scales: &[u8], x: &[Woven], y: &mut [f32]) {
     let (packed, _) = packed.as_chunks();
     let groups = x.len();
+    // As in products of plain rows: each of a third of its own, which memory reads ahead.
+    let third = y.len().div_ceil(ROWS);
     let last = y.len().saturating_sub(1);
-    let masks = Parts::new();
+    let parts = Parts::new();
     // One token for every row, but that is hidden: known, its vectors are loaded once for all rows and kept, there are too few
     // registers for that, and what decoding needs goes through the stack. As operands in memory they cost nothing.
     let xs = std::hint::black_box([x; ROWS]);
-    let parts = y.len().div_ceil(ROWS);
-    for block in 0..parts {
+    for r in 0..third {
         let mut rows = [Row {
             packed: &[],
             scales: &[],
@@ -61,17 +61,17 @@ pub(super) fn matvec(packed: &[u8], scales: &[u8], x: &[Woven], y: &mut [f32]) {
         }; ROWS];
         for (i, (row, x)) in rows.iter_mut().zip(xs).enumerate() {
             // Behind the last row it is multiplied again; nobody looks at the result.
-            let first = (i * parts + block).min(last) * groups;
+            let first = (i * third + r).min(last) * groups;
             *row = Row {
                 packed: &packed[first..][..groups],
                 scales: &scales[first..][..groups],
                 x: &x[..groups],
             };
         }
-        // No copying of slices: of so few it is a call.
-        for (i, sum) in dots(&rows, masks).into_iter().enumerate() {
-            let r = i * parts + block;
-            if r < y.len() { y[r] = sum; }
+        for (i, sum) in dots(&rows, parts).into_iter().enumerate() {
+            if let Some(y) = y.get_mut(i * third + r) {
+                *y = sum;
+            }
         }
     }
 }
@@ -81,13 +81,10 @@ pub(super) fn matvec(packed: &[u8], scales: &[u8], x: &[Woven], y: &mut [f32]) {
 #[target_feature(enable = "avx2,fma")]
 #[inline]
 fn dots(rows: &[Row<'_>; ROWS], parts: Parts) -> [f32; ROWS] {
-    // The next rows stand behind these. They are too short for the machine to see them coming.
-    let next = rows[0].packed.as_ptr().cast::<u8>();
-    let next = next.wrapping_add(ROWS * size_of_val(rows[0].packed));
     let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
     // No indices: where one is checked, the compiler brings the tables of all rows to that place, more than there are registers.
     let [a, b, c] = rows.map(|row| row.packed.iter().zip(row.scales).zip(row.x));
-    for (g, ((a, b), c)) in a.zip(b).zip(c).enumerate() {
+    for ((a, b), c) in a.zip(b).zip(c) {
         for (sums, ((packed, &scale), x)) in sums.iter_mut().zip([a, b, c]) {
             let weights = decode(packed, scale, parts);
             for (v, x) in x.0.as_chunks::<8>().0.iter().enumerate() {
