@@ -4,6 +4,7 @@
 
 use super::Bf16;
 use super::lanes::Half;
+use super::results::Results;
 use super::rows::{Element, Row};
 use super::tokens::Tokens;
 
@@ -20,21 +21,21 @@ const ROWS: usize = 6;
 /// Most tokens of a tile. With three rows its sums leave just what it takes to multiply in the vector registers.
 const TILE: usize = 4;
 
-/// `y[r][t] = Σ_i row(r)_i x[t][i]` for every row of `y`, which is `[rows][tokens]`.
+/// `y[t][r] = Σ_i row(r)_i x[t][i]` for every row of `y`.
 #[inline(always)]
 pub(super) fn few<const N: usize, R: Row<N>>(
     row: impl Fn(usize) -> R,
     tokens: &Tokens<'_>,
-    y: &mut [f32],
+    y: &mut Results<'_>,
 ) {
     let count = tokens.count();
-    let last = (y.len() / count).saturating_sub(1);
+    let last = y.rows().saturating_sub(1);
     let mut room: [[[Bf16; 16]; STEPS]; ROWS] = [[[[0; 2]; 16]; STEPS]; ROWS];
     // Of each row those of every token, of each the even lanes and the odd ones.
     let mut sums = [[Half::ZERO; 2]; ROWS * FEW];
     let sums = &mut sums[..ROWS * count];
     // As in products of one token: each row of a part of its own, which memory reads ahead.
-    let part = (y.len() / count).div_ceil(ROWS);
+    let part = y.rows().div_ceil(ROWS);
     for r in 0..part {
         // Behind the last row it is multiplied again; nobody looks at the result.
         let rows: [R; ROWS] = std::array::from_fn(|i| row((i * part + r).min(last)));
@@ -61,13 +62,10 @@ pub(super) fn few<const N: usize, R: Row<N>>(
                 }
             }
         }
-        for (y, sums) in y
-            .chunks_exact_mut(count)
-            .skip(r)
-            .step_by(part)
-            .zip(sums.chunks_exact(count))
-        {
-            for (y, [even, odd]) in y.iter_mut().zip(sums) {
+        for t in 0..count {
+            let y = y.token(t).iter_mut().skip(r).step_by(part);
+            let sums = sums.iter().skip(t).step_by(count);
+            for (y, [even, odd]) in y.zip(sums) {
                 *y = even.reduce() + odd.reduce();
             }
         }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::few::FEW;
 use super::lanes::Lanes;
 use super::panel::Panel;
+use super::results::Results;
 use super::rows::Row;
 use super::tokens::{TILE, Tokens};
 use super::turn::{ROWS, Turn};
@@ -43,16 +44,15 @@ pub fn room_bytes(columns: usize) -> usize {
     room(Panel::new(columns.div_ceil(16))) * size_of::<Lanes>()
 }
 
-/// `y[r][t] = Σ_i row(r)_i x[t][i]` for every row of `y`, which is `[rows][tokens]`.
+/// `y[t][r] = Σ_i row(r)_i x[t][i]` for every row of `y`.
 #[inline(always)]
 pub(super) fn matmat<const N: usize, R: Row<N>>(
     set: impl Turn,
     row: impl Fn(usize) -> R,
     tokens: &Tokens<'_>,
-    y: &mut [f32],
+    y: &mut Results<'_>,
 ) {
-    let count = tokens.count();
-    let rows = y.len() / count;
+    let rows = y.rows();
     let tiles: Vec<Range<usize>> = tokens.tiles().collect();
     let panel = Panel::new(tokens.steps());
     let mut space = ROOM.take();
@@ -60,25 +60,22 @@ pub(super) fn matmat<const N: usize, R: Row<N>>(
         space.resize(room(panel), Lanes::ZERO);
     }
     let (panels, sums) = space.split_at_mut(PANELS * panel.size());
-    for (block, y) in y.chunks_mut(TOGETHER * count).enumerate() {
-        let panels = &mut panels[..y.len().div_ceil(ROWS * count) * panel.size()];
+    for begin in (0..rows).step_by(TOGETHER) {
+        let end = rows.min(begin + TOGETHER);
+        let panels = &mut panels[..(end - begin).div_ceil(ROWS) * panel.size()];
         for (p, room) in panels.chunks_exact_mut(panel.size()).enumerate() {
             // Behind the last row it is taken again; nobody looks at the result.
-            let first = block * TOGETHER + p * ROWS;
+            let first = begin + p * ROWS;
             let rows = std::array::from_fn(|r| row((first + r).min(rows - 1)));
             panel.fill(room, rows, set);
         }
         for tiles in tiles.chunks(BATCH / TILE) {
             let batch = tiles[0].start..tiles[tiles.len() - 1].end;
             batch_sums(panel, panels, tokens, tiles, sums);
-            for (y, sums) in y
-                .chunks_mut(ROWS * count)
-                .zip(sums.chunks_exact(batch.len()))
-            {
-                for (r, y) in y.chunks_exact_mut(count).enumerate() {
-                    for (y, sums) in y[batch.clone()].iter_mut().zip(sums) {
-                        *y = sums.0[r];
-                    }
+            for (t, token) in batch.clone().enumerate() {
+                let y = &mut y.token(token)[begin..end];
+                for (y, sums) in y.chunks_mut(ROWS).zip(sums.chunks_exact(batch.len())) {
+                    y.copy_from_slice(&sums[t].0[..y.len()]);
                 }
             }
         }

@@ -3,6 +3,7 @@
 use super::few::{FEW, few};
 use super::matmat::{self, matmat};
 use super::matvec::matvec;
+use super::results::Results;
 use super::rows::{Plain, Row};
 use super::tokens::Tokens;
 use super::turn::Turn;
@@ -58,16 +59,19 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// `y[r][t] = Σ_i w[r][i] x[t][i]`: each result is one dot product in sixteen lanes over the whole row.
+/// `y[t][r] = Σ_i w[r][i] x[t][i]`: each result is one dot product in sixteen lanes over the whole row.
 ///
-/// `x` is `[tokens][columns]`, `y` is `[rows][tokens]`. MXFP4 needs `columns` to be a multiple of [`super::GROUP`]; its
+/// `x` is `[tokens][columns]`, `y` is `[tokens][rows]`. MXFP4 needs `columns` to be a multiple of [`super::GROUP`]; its
 /// scale is folded into the weight, so it equals dequantising first, bit for bit.
 pub fn matmul(isa: Isa, w: Weights<'_>, columns: usize, x: &[f32], y: &mut [f32]) {
-    multiply(isa, w, &Tokens::new(x, columns), y);
+    let tokens = Tokens::new(x, columns);
+    let y = Results::new(y, tokens.count());
+    multiply(isa, w, &tokens, y);
 }
 
 /// [`matmul`] with tokens that stand ready, for several matrices or parts of one.
-pub fn multiply(isa: Isa, w: Weights<'_>, tokens: &Tokens<'_>, y: &mut [f32]) {
+pub fn multiply(isa: Isa, w: Weights<'_>, tokens: &Tokens<'_>, mut y: Results<'_>) {
+    let y = &mut y;
     match w {
         Weights::F32(w) => f32_rows(isa, w, tokens, y),
         Weights::Bf16(w) => bf16_rows(isa, w, tokens, y),
@@ -85,21 +89,21 @@ pub fn rows_together(tokens: usize) -> usize {
 }
 
 kernel! {
-    fn f32_rows(w: &[f32], tokens: &Tokens<'_>, y: &mut [f32]) = f32_body, shown;
+    fn f32_rows(w: &[f32], tokens: &Tokens<'_>, y: &mut Results<'_>) = f32_body, shown;
 }
 
 #[inline(always)]
-fn f32_body(set: impl Turn, w: &[f32], tokens: &Tokens<'_>, y: &mut [f32]) {
+fn f32_body(set: impl Turn, w: &[f32], tokens: &Tokens<'_>, y: &mut Results<'_>) {
     let columns = tokens.columns();
     products(set, |r| Plain::new(&w[r * columns..][..columns]), tokens, y);
 }
 
 kernel! {
-    fn bf16_rows(w: &[Bf16], tokens: &Tokens<'_>, y: &mut [f32]) = bf16_body, shown;
+    fn bf16_rows(w: &[Bf16], tokens: &Tokens<'_>, y: &mut Results<'_>) = bf16_body, shown;
 }
 
 #[inline(always)]
-fn bf16_body(set: impl Turn, w: &[Bf16], tokens: &Tokens<'_>, y: &mut [f32]) {
+fn bf16_body(set: impl Turn, w: &[Bf16], tokens: &Tokens<'_>, y: &mut Results<'_>) {
     let columns = tokens.columns();
     products(set, |r| Plain::new(&w[r * columns..][..columns]), tokens, y);
 }
@@ -110,11 +114,11 @@ pub(super) fn products<const N: usize, R: Row<N>>(
     set: impl Turn,
     row: impl Fn(usize) -> R,
     tokens: &Tokens<'_>,
-    y: &mut [f32],
+    y: &mut Results<'_>,
 ) {
     match tokens.count() {
         0 => {}
-        1 => matvec(row, tokens.one(0), y),
+        1 => matvec(row, tokens.one(0), y.token(0)),
         2..=FEW => few(row, tokens, y),
         _ => matmat(set, row, tokens, y),
     }
@@ -173,7 +177,7 @@ mod tests {
                             &x[t * columns..][..columns],
                         );
                         assert_eq!(
-                            y[r * tokens + t].to_bits(),
+                            y[t * rows + r].to_bits(),
                             want.to_bits(),
                             "{rows}x{columns}, {tokens} tokens"
                         );
@@ -213,7 +217,7 @@ mod tests {
                     for t in 0..tokens {
                         let (w, x) = (&w[r * columns..][..columns], &x[t * columns..][..columns]);
                         let want = dot(Isa::portable(), w, x);
-                        let got = y[r * tokens + t];
+                        let got = y[t * rows + r];
                         let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
                         assert!(same, "{got:e} {want:e}");
                     }

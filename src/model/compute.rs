@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::Error;
-use crate::kernels::{self, Isa, Tokens, Unplaced, Weights};
+use crate::kernels::{self, Isa, Results, Tokens, Unplaced, Weights};
 use crate::stream::{Error as StreamError, Experts, Kernel, KernelMeter, StageId, Trunk};
 use crate::system;
 
@@ -28,14 +28,14 @@ pub struct Sources<'a> {
     pub experts: &'a mut dyn Experts,
 }
 
-/// A product to be made: `y[r][t] = Σ_c w[r][c] x[t][c]`.
+/// A product to be made: `y[t][r] = Σ_c w[r][c] x[t][c]`.
 pub struct Product<'a> {
     /// The weights, `[rows][columns]`.
     pub weights: Weights<'a>,
     /// Input.
     pub x: &'a Tokens<'a>,
-    /// Output, `[rows][tokens]`.
-    pub y: &'a mut [f32],
+    /// Output.
+    pub y: Results<'a>,
 }
 
 /// Weights of one task where there is one token: large enough that handing it out costs nothing, small enough that threads
@@ -131,13 +131,13 @@ impl Compute {
         while let Some(pieces) = trunk.pieces(stage)? {
             let mut products = Vec::with_capacity(pieces.len());
             for (tensor, output) in outputs.iter_mut().enumerate() {
-                let mut rest = &mut output[..];
+                let mut rest = Results::new(output, tokens);
                 let mut at = 0;
                 for piece in pieces.iter().filter(|p| p.tensor == tensor) {
-                    let (_, tail) = rest.split_at_mut((piece.rows.start - at) * tokens);
-                    let (y, tail) = tail.split_at_mut(piece.rows.len() * tokens);
+                    let (_, tail) = rest.split_at(piece.rows.start - at);
+                    let (y, tail) = tail.split_at(piece.rows.len());
                     (rest, at) = (tail, piece.rows.end);
-                    missing -= y.len();
+                    missing -= piece.rows.len() * tokens;
                     products.push(Product {
                         weights: piece.weights,
                         x: &x,
@@ -154,11 +154,6 @@ impl Compute {
             }
             .into());
         }
-        self.meter.time(Kernel::Trunk, || {
-            for output in outputs {
-                transpose(output, tokens);
-            }
-        });
         Ok(())
     }
 }
@@ -166,7 +161,7 @@ impl Compute {
 impl<'a> Product<'a> {
     /// Cuts it into tasks of whole rows.
     fn cut(self, tasks: &mut Vec<Product<'a>>) {
-        let Self { weights, x, y } = self;
+        let Self { weights, x, mut y } = self;
         let (columns, tokens) = (x.columns(), x.count());
         let rows = match tokens {
             1 => TASK_BYTES / weights.row_bytes(columns),
@@ -174,15 +169,16 @@ impl<'a> Product<'a> {
         };
         let together = kernels::rows_together(tokens);
         let rows = rows.next_multiple_of(together).max(together);
-        let mut row = 0;
-        for y in y.chunks_mut(rows * tokens) {
-            let end = row + y.len() / tokens;
+        let mut begin = 0;
+        while y.rows() > 0 {
+            let end = begin + rows.min(y.rows());
+            let (part, rest) = y.split_at(end - begin);
             tasks.push(Product {
-                weights: weights.rows(row..end, columns),
+                weights: weights.rows(begin..end, columns),
                 x,
-                y,
+                y: part,
             });
-            row = end;
+            (begin, y) = (end, rest);
         }
     }
 }
@@ -213,54 +209,9 @@ fn prepared(x: &[f32], columns: usize) -> Tokens<'_> {
     })
 }
 
-/// From `[rows][tokens]` to `[tokens][rows]`, in place.
-pub(super) fn transpose(y: &mut Vec<f32>, tokens: usize) {
-    if tokens == 1 {
-        return;
-    }
-    let rows = y.len() / tokens;
-    let mut turned = vec![0.0; y.len()];
-    // Squares whose sides are a cache line, so that each line is fetched once and written once.
-    const LINE: usize = 16;
-    turned
-        .par_chunks_mut(LINE * rows)
-        .enumerate()
-        .for_each(|(block, turned)| {
-            let first = block * LINE;
-            let tokens_here = turned.len() / rows;
-            let mut square = [[0.0; LINE]; LINE];
-            for (y, at) in y.chunks(LINE * tokens).zip((0..).step_by(LINE)) {
-                let rows_here = y.len() / tokens;
-                for (r, y) in y.chunks_exact(tokens).enumerate() {
-                    for (square, y) in square.iter_mut().zip(&y[first..][..tokens_here]) {
-                        square[r] = *y;
-                    }
-                }
-                for (turned, square) in turned.chunks_exact_mut(rows).zip(&square) {
-                    turned[at..][..rows_here].copy_from_slice(&square[..rows_here]);
-                }
-            }
-        });
-    *y = turned;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn transposing_turns_rows_into_tokens() {
-        let mut y = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-        transpose(&mut y, 2);
-        assert_eq!(y, [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]);
-        // More tokens than go together.
-        let (rows, tokens) = (3, 37);
-        let mut y: Vec<f32> = (0..rows * tokens).map(|i| i as f32).collect();
-        transpose(&mut y, tokens);
-        for (i, v) in y.iter().enumerate() {
-            assert_eq!(*v, (i % rows * tokens + i / rows) as f32);
-        }
-    }
 
     #[test]
     fn threads_that_were_kept_awake_are_free_again_when_the_work_is_through() {
@@ -288,9 +239,8 @@ mod tests {
             compute.multiply([Product {
                 weights: Weights::F32(&w),
                 x: &Tokens::new(x, columns),
-                y: &mut y,
+                y: Results::new(&mut y, x.len() / columns),
             }]);
-            transpose(&mut y, x.len() / columns);
             y
         };
         let one = Compute::new(1, Isa::portable()).unwrap();

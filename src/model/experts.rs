@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::compute::{Product, transpose};
+use super::compute::Product;
 use super::{Compute, Error};
 use crate::checkpoint::config::{Config, Situ};
-use crate::kernels::{self, Choice, Tokens};
+use crate::kernels::{self, Choice, Results, Tokens};
 use crate::stream::{ExpertWeights, Experts, Kernel, Wanted};
 
 /// One expert's part of a chunk.
@@ -117,16 +117,18 @@ fn outputs(
         .collect();
     let both = arrived.iter().zip(&inputs).zip(&mut expanded);
     compute.multiply(both.flat_map(|(((_, expert), x), [gate, up])| {
-        [(expert.gate, gate), (expert.up, up)].map(|(weights, y)| Product { weights, x, y })
+        [(expert.gate, gate), (expert.up, up)].map(|(weights, y)| Product {
+            weights,
+            x,
+            y: Results::new(y, x.count()),
+        })
     }));
 
     let Situ { beta, linear_beta } = config.situ;
     let hidden: Vec<Tokens<'_>> = expanded
         .par_iter_mut()
-        .zip(&inputs)
-        .map(|([gate, up], x)| {
+        .map(|[gate, up]| {
             kernels::situ(compute.isa, gate, up, beta, linear_beta);
-            transpose(gate, x.count());
             Tokens::new(gate, inner)
         })
         .collect();
@@ -139,12 +141,8 @@ fn outputs(
     compute.multiply(down.map(|(((_, expert), x), (_, y))| Product {
         weights: expert.down,
         x,
-        y,
+        y: Results::new(y, x.count()),
     }));
-    outputs
-        .par_iter_mut()
-        .zip(&inputs)
-        .for_each(|((_, output), x)| transpose(output, x.count()));
     outputs
 }
 

@@ -89,24 +89,24 @@ fn activations(config: &Config, layers: usize, widest: usize) -> Activations {
     let kinds = config.attention.iter().take(layers);
     let recurrent_layers = kinds.filter(|k| **k == Attention::Kda).count() as u64;
     // Every product holds its input twice: as it is, and in tiles.
-    // q, k, v, gate, decay, the heads' results as they come and by token; the output, and it again as it is turned.
-    let recurrent = 7 * kda.width() + kda.head_dim + kda.heads + 2 * hidden;
+    // q, k, v, gate, decay, the heads' results as they come and by token; the output.
+    let recurrent = 7 * kda.width() + kda.head_dim + kda.heads + hidden;
     let recurrent = recurrent + kda.width().max(hidden);
-    // The low-rank query twice, the latent, the gate, the query, the heads' results twice; the output twice.
+    // The low-rank query twice, the latent, the gate, the query, the heads' results twice; the output.
     let latent = 2 * mla.q_rank
         + mla.cache_width()
         + 3 * mla.heads * mla.v_dim
         + mla.heads * mla.q_dim()
-        + 2 * hidden;
+        + hidden;
     let latent = latent + (mla.heads * mla.v_dim).max(hidden);
-    // What the attention gave; gate and up; one of them or the output, each of the two twice.
+    // What the attention gave; gate and up, one of them twice; the output.
     let dense = match config.dense_layers.min(layers) {
         0 => 0,
-        _ => hidden + 3 * config.dense_inner + config.dense_inner.max(2 * hidden),
+        _ => 2 * hidden + 3 * config.dense_inner,
     };
     // What the attention gave; the router; the latent, its sum and the normed sum; the shared expert's gate and up;
-    // its output and the whole output twice.
-    let mixture = 4 * hidden + moe.experts + 3 * moe.latent + 2 * moe.shared_inner();
+    // its output and the whole output.
+    let mixture = 3 * hidden + moe.experts + 3 * moe.latent + 2 * moe.shared_inner();
     let mixture = mixture + moe.shared_inner().max(hidden);
     Activations {
         // The stream, its snapshots and the layer's input.
@@ -114,8 +114,8 @@ fn activations(config: &Config, layers: usize, widest: usize) -> Activations {
         layer: f32s(recurrent.max(latent).max(dense)),
         mixture: f32s(mixture),
         choice: f32s(2 * moe.latent),
-        // The input in tiles; gate and up, one of them in tiles, and one of them or the result as it is turned.
-        computing: f32s(moe.latent + 3 * moe.inner + moe.inner.max(moe.latent)),
+        // The input in tiles; gate and up, one of them in tiles too.
+        computing: f32s(moe.latent + 3 * moe.inner),
         logits: f32s(config.vocab),
         // Of every KDA layer the inputs of q, k, v and decay, and beta.
         drafted: recurrent_layers * f32s(4 * kda.width() + kda.heads),

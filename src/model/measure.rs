@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::{Compute, Error, Product};
 use crate::kernels::limits::{FUSED, fuse_all, read_all};
-use crate::kernels::{GROUP, Tokens, Weights};
+use crate::kernels::{GROUP, Results, Tokens, Weights};
 use crate::stream::Buffer;
 
 /// Bytes that are read to measure the memory.
@@ -331,7 +331,7 @@ impl Products {
                     compute.multiply([Product {
                         weights: self.matrix(copy),
                         x: &tokens,
-                        y: &mut y,
+                        y: Results::new(&mut y, tokens.count()),
                     }]);
                 }
             });

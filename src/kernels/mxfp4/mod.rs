@@ -11,6 +11,7 @@ use super::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::isa::Kind;
 use super::matmul::products;
+use super::results::Results;
 use super::rows::{Bits, Packed};
 use super::tokens::Tokens;
 use super::turn::Turn;
@@ -34,20 +35,26 @@ fn dequantise_body(decode: impl Decode, packed: &[u8], scales: &[u8], out: &mut 
 }
 
 /// See [`super::multiply`].
-pub(super) fn rows(isa: Isa, packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) {
+pub(super) fn rows(
+    isa: Isa,
+    packed: &[u8],
+    scales: &[u8],
+    tokens: &Tokens<'_>,
+    y: &mut Results<'_>,
+) {
     match isa.0 {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: `Isa` holds these only where the processor reported AVX2 and FMA.
         #[allow(unsafe_code)]
         Kind::Avx2 | Kind::Avx512 if tokens.count() == 1 => unsafe {
-            woven::matvec(packed, scales, tokens.woven(), y)
+            woven::matvec(packed, scales, tokens.woven(), y.token(0))
         },
         _ => decoded(isa, packed, scales, tokens, y),
     }
 }
 
 kernel! {
-    fn decoded(packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut [f32]) = decoded_body, shown;
+    fn decoded(packed: &[u8], scales: &[u8], tokens: &Tokens<'_>, y: &mut Results<'_>) = decoded_body, shown;
 }
 
 #[inline(always)]
@@ -56,7 +63,7 @@ fn decoded_body<D: Decode + Turn>(
     packed: &[u8],
     scales: &[u8],
     tokens: &Tokens<'_>,
-    y: &mut [f32],
+    y: &mut Results<'_>,
 ) {
     let (packed, _) = packed.as_chunks::<{ GROUP / 2 }>();
     let groups = tokens.columns() / GROUP;
