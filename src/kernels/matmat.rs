@@ -74,8 +74,13 @@ pub(super) fn matmat<const N: usize, R: Row<N>>(
             batch_sums(panel, panels, tokens, tiles, sums);
             for (t, token) in batch.clone().enumerate() {
                 let y = &mut y.token(token)[begin..end];
-                for (y, sums) in y.chunks_mut(ROWS).zip(sums.chunks_exact(batch.len())) {
-                    y.copy_from_slice(&sums[t].0[..y.len()]);
+                let (whole, rest) = y.as_chunks_mut::<ROWS>();
+                let sums_of = |panel: usize| &sums[panel * batch.len() + t].0;
+                for (p, y) in whole.iter_mut().enumerate() {
+                    *y = *sums_of(p);
+                }
+                if !rest.is_empty() {
+                    rest.copy_from_slice(&sums_of(whole.len())[..rest.len()]);
                 }
             }
         }
