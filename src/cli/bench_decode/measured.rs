@@ -79,6 +79,8 @@ pub(super) struct Prompt {
     pub rate: f64,
     /// Multiply-adds a second that the processor gives.
     pub limit: f64,
+    /// Seconds a token takes alone, the mean of before and after: the machine's pace changes within a minute.
+    pub alone: f64,
     pub split: Split,
 }
 
@@ -89,6 +91,7 @@ pub(super) fn prompts(
     products: f64,
     mut tell: impl FnMut(Prompt) -> Result<()>,
 ) -> Result<()> {
+    let mut decoded = decode(network, 16)?.seconds;
     for tokens in [64, PROMPT, PROMPT, PROMPT] {
         let before = fused_rate(&limits.compute);
         let mut state = network.new_state(tokens)?;
@@ -97,11 +100,14 @@ pub(super) fn prompts(
         let seconds = start.elapsed().as_secs_f64();
         let split = last_token(network);
         let running = (split.kernels.trunk + split.kernels.experts).as_secs_f64();
+        let limit = before.max(fused_rate(&limits.compute));
+        let earlier = std::mem::replace(&mut decoded, decode(network, 16)?.seconds);
         tell(Prompt {
             tokens,
             seconds,
             rate: products * tokens as f64 / running,
-            limit: before.max(fused_rate(&limits.compute)),
+            limit,
+            alone: (earlier + decoded) / 2.0,
             split,
         })?;
     }

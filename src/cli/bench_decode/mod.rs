@@ -99,11 +99,11 @@ fn in_memory(subject: &Subject, report: &mut Report) -> anyhow::Result<f64> {
     report.tell("resident", rows.iter().map(resident_json).collect());
     let seconds = subject.token_bytes() as f64 / rate;
 
-    report.line("\nprompt, resident: tokens, s, ms/token, times decode, GFMA/s of its products while they run, limit, share\n")?;
+    report.line("\nprompt, resident: tokens, s, ms/token, s/token of decode in turns, times faster, GFMA/s of its products while they run, limit, share\n")?;
     let mut rows = Vec::new();
     measured::prompts(&mut network, &limits, subject.products(), |row| {
-        report.line(&prompt_row(&row, seconds))?;
-        rows.push(prompt_json(&row, seconds));
+        report.line(&prompt_row(&row))?;
+        rows.push(prompt_json(&row));
         Ok(())
     })?;
     report.tell("prompt", rows);
@@ -230,14 +230,15 @@ fn resident_json(row: &Resident) -> Value {
     })
 }
 
-fn prompt_row(row: &Prompt, decode: f64) -> String {
+fn prompt_row(row: &Prompt) -> String {
     let each = row.seconds / row.tokens as f64;
     format!(
-        "{:>5} {:>9.3} {:>8.2} {:>7.2} {:>8.1} {:>8.1} {:>7.0} %   {}\n",
+        "{:>5} {:>9.3} {:>8.2} {:>8.4} {:>7.2} {:>8.1} {:>8.1} {:>7.0} %   {}\n",
         row.tokens,
         row.seconds,
         1e3 * each,
-        decode / each,
+        row.alone,
+        row.alone / each,
         row.rate / 1e9,
         row.limit / 1e9,
         100.0 * row.rate / row.limit,
@@ -245,9 +246,10 @@ fn prompt_row(row: &Prompt, decode: f64) -> String {
     )
 }
 
-fn prompt_json(row: &Prompt, decode: f64) -> Value {
+fn prompt_json(row: &Prompt) -> Value {
     json!({
-        "tokens": row.tokens, "seconds": row.seconds, "times_decode": decode * row.tokens as f64 / row.seconds,
+        "tokens": row.tokens, "seconds": row.seconds, "seconds_per_token_alone": row.alone,
+        "times_decode": row.alone * row.tokens as f64 / row.seconds,
         "multiply_adds_per_s": row.rate, "multiply_adds_per_s_limit": row.limit, "share": row.rate / row.limit,
         "parts": parts_json(&row.split),
     })
