@@ -88,10 +88,15 @@ fn one_step(rows: &mut [Part], q: &[f32], k: &[f32], v: &[f32], alpha: &[f32], b
     }
     let mut sum = [Lanes::ZERO; WIDE / 16];
     for ((row, &q), &k) in rows.iter_mut().zip(q).zip(k) {
-        for ((s, write), sum) in row.iter_mut().zip(&write).zip(&mut sum) {
+        // A copy, not the row itself: in some builds the compiler took that apart into single numbers.
+        let mut written = *row;
+        for (s, write) in written.iter_mut().zip(&write) {
             s.fuse(&Lanes([k; 16]), write);
+        }
+        for (sum, s) in sum.iter_mut().zip(&written) {
             sum.fuse(&Lanes([q; 16]), s);
         }
+        *row = written;
     }
     sum
 }
