@@ -69,7 +69,7 @@ impl Case {
         all.extend(experts.map(case(Form::Mxfp4, 1)));
         all.extend([2, 8, 64].map(|tokens| case(Form::Bf16, tokens)((6144, 7168))));
         all.push(case(Form::Bf16, TOKENS)((6144, 7168)));
-        all.extend([64, TOKENS].map(|tokens| case(Form::Mxfp4, tokens)((3072, 3584))));
+        all.extend([8, 64, TOKENS].map(|tokens| case(Form::Mxfp4, tokens)((3072, 3584))));
         all
     }
 
