@@ -86,11 +86,11 @@ fn strip<E: Element>(
     let mut first = 0;
     for tile in 0..tiles {
         let size = size + usize::from(tile < larger);
+        // Several tokens never make a tile of one.
         match size {
-            1 => tile_of::<6, 1, E>(rows, tokens, first, step, sums),
-            2 => tile_of::<6, 2, E>(rows, tokens, first, step, sums),
+            TILE => tile_of::<3, TILE, E>(rows, tokens, first, step, sums),
             3 => tile_of::<3, 3, E>(rows, tokens, first, step, sums),
-            _ => tile_of::<3, TILE, E>(rows, tokens, first, step, sums),
+            _ => tile_of::<6, 2, E>(rows, tokens, first, step, sums),
         }
         first += size;
     }

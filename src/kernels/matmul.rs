@@ -152,7 +152,7 @@ mod tests {
                 (7, 100, 9),
                 (5, 40, 5),
                 (3, 16, 2),
-                // Tiles of one to four tokens, whole blocks of columns and a step more, blocks that are no multiple of a tile's.
+                // Tiles of two to four tokens, whole blocks of columns and a step more, blocks that are no multiple of a tile's.
                 (6, 512, 4),
                 (13, 528, 7),
                 (7, 1_050, 23),
