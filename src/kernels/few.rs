@@ -81,7 +81,8 @@ fn strip<E: Element>(
     sums: &mut [[Half; 2]],
 ) {
     let tiles = tokens.count().div_ceil(TILE);
-    // Of about one size, the larger ones first.
+    // Of about one size, the larger ones first. Not by [`Tokens::tiles`]: with an iterator here eight tokens of bf16 were a
+    // quarter slower.
     let (size, larger) = (tokens.count() / tiles, tokens.count() % tiles);
     let mut first = 0;
     for tile in 0..tiles {
