@@ -68,9 +68,7 @@ fn gives_the_stream_of_every_layer(model: &str) {
     let prompt = prompts.iter().find(|p| p["name"] == "p6").unwrap();
     let prompt_ids = ids(&prompt["prompt_ids"]);
     let mut state = network.new_state(prompt_ids.len()).unwrap();
-    let mut pass = network
-        .begin(&mut state, &prompt_ids, Want::Nothing)
-        .unwrap();
+    let mut pass = network.begin(&mut state, &prompt_ids, Want::All).unwrap();
     for layer in 0..network.layer_count() {
         let through = network.advance(&mut pass, &mut state).unwrap();
         assert_eq!(pass.layer(), layer + 1);
@@ -78,8 +76,9 @@ fn gives_the_stream_of_every_layer(model: &str) {
         let want = values.floats(&format!("p6.stream.{layer}"));
         tolerance.check(&format!("{model} layer {layer}"), pass.stream(), &want);
     }
+    pass.want_nothing();
     let logits = network.finish(pass, &mut state).unwrap();
-    assert_eq!(logits.rows().len(), 0, "no logits were wanted");
+    assert_eq!(logits.rows().len(), 0, "no logits are wanted any more");
     assert_eq!(state.positions(), prompt_ids.len());
     let beyond = format!("p6.stream.{}", network.layer_count());
     assert!(

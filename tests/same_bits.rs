@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use k3::checkpoint::names::{self, ExpertPart};
 use k3::kernels::{self, Isa};
-use k3::model::Want;
+use k3::model::{Compute, Network, Want};
 use k3::stream::TrunkPlan;
 use support::compare::bits;
 use support::memory::{MemoryExperts, MemoryTrunk, plain_expert};
@@ -55,6 +55,38 @@ fn chunks_of_a_prompt() {
                 .unwrap();
             assert!(none.values().is_empty());
             assert_eq!(state_bits(&state), want.state);
+        }
+    }
+}
+
+#[test]
+fn whichever_layer_is_the_last_it_computes_for_wanted_tokens_alone() {
+    for model in models() {
+        let config = model.checkpoint.config();
+        // Experts that the layers before the last ask for.
+        let mut before = 0;
+        for layers in 1..=config.layers() {
+            let compute = Compute::new(2, Isa::detect()).unwrap();
+            let mut network = Network::open(&model.checkpoint, layers, compute).unwrap();
+            let mut outcome = |want| {
+                let asked = network.expert_counters().requests;
+                let mut state = network.new_state(model.prompt.len()).unwrap();
+                let logits = network.feed(&mut state, &model.prompt, want).unwrap();
+                let asked = network.expert_counters().requests - asked;
+                (logits.last().map(bits), state_bits(&state), asked)
+            };
+            let (all, whole, of_all) = outcome(Want::All);
+            let (last, state, of_last) = outcome(Want::Last);
+            let name = format!("{}, {layers} layers", model.name);
+            assert!(last == all && state == whole, "{name}");
+            let (none, state, of_none) = outcome(Want::Nothing);
+            assert!(none.is_none() && state == whole, "{name}");
+            let one = match config.is_dense(layers - 1) {
+                true => 0,
+                false => config.moe.top_k as u64,
+            };
+            assert_eq!((of_last, of_none), (before + one, before + one), "{name}");
+            before = of_all;
         }
     }
 }

@@ -38,6 +38,23 @@ pub struct Product<'a> {
     pub y: Results<'a>,
 }
 
+/// Tokens that go through a matrix of a stage, and the place of its results, `[tokens][rows of the matrix]`.
+pub type Through<'a, 'x> = (&'a Tokens<'x>, &'a mut [f32]);
+
+/// A chunk's tokens, and the last of them by themselves: the rest of a layer may want no others.
+pub struct Chunk<'x> {
+    /// All of them.
+    pub all: Tokens<'x>,
+    some: Option<Tokens<'x>>,
+}
+
+impl<'x> Chunk<'x> {
+    /// The last ones, which may be all.
+    pub fn last(&self) -> &Tokens<'x> {
+        self.some.as_ref().unwrap_or(&self.all)
+    }
+}
+
 /// Weights of one task where there is one token: large enough that handing it out costs nothing, small enough that threads
 /// end together.
 const TASK_BYTES: usize = 128 << 10;
@@ -100,10 +117,12 @@ impl Compute {
 
     /// Makes several products together: cut into tasks of whole rows, all of them handed out at once.
     pub fn multiply<'a>(&self, products: impl IntoIterator<Item = Product<'a>>) {
-        let mut tasks = Vec::new();
+        let (mut tasks, mut fused) = (Vec::new(), 0);
         for product in products {
+            fused += product.y.rows() * product.x.columns() * product.x.count();
             product.cut(&mut tasks);
         }
+        self.meter.fused(fused as u64);
         // Each task is one to take, so that a thread that was held up keeps no others waiting.
         tasks
             .into_par_iter()
@@ -111,9 +130,25 @@ impl Compute {
             .for_each(|p| kernels::multiply(self.isa, p.weights, p.x, p.y));
     }
 
-    /// The products of one stage: `outputs[i][t][r] = Σ_c w_i[r][c] x[t][c]` for its tensors in order.
-    ///
-    /// `x` is `[tokens][columns]`; each output is `[tokens][rows of its tensor]`, with its length set by the caller.
+    /// What goes through matrices: `x`, `[tokens][columns]`, laid out by all threads.
+    pub fn tokens<'x>(&self, x: &'x [f32], columns: usize) -> Tokens<'x> {
+        self.meter.time(Kernel::Trunk, || {
+            Tokens::placed_by(x, columns, |tiles| {
+                tiles.into_par_iter().for_each(Unplaced::place);
+            })
+        })
+    }
+
+    /// [`Self::tokens`] of all and of the last `wanted`.
+    pub fn chunk<'x>(&self, x: &'x [f32], columns: usize, wanted: usize) -> Chunk<'x> {
+        let from = x.len() - wanted * columns;
+        Chunk {
+            all: self.tokens(x, columns),
+            some: (from > 0).then(|| self.tokens(&x[from..], columns)),
+        }
+    }
+
+    /// The products of one stage, of each of its tensors in order: `y_i[t][r] = Σ_c w_i[r][c] x_i[t][c]`.
     ///
     /// # Errors
     /// The trunk fails, or does not hand out every row.
@@ -121,17 +156,14 @@ impl Compute {
         &self,
         trunk: &mut dyn Trunk,
         stage: StageId,
-        columns: usize,
-        x: &[f32],
-        outputs: &mut [&mut Vec<f32>],
+        through: &mut [Through<'_, '_>],
     ) -> Result<(), Error> {
-        let x = self.meter.time(Kernel::Trunk, || prepared(x, columns));
-        let tokens = x.count();
-        let mut missing: usize = outputs.iter().map(|o| o.len()).sum();
+        let mut missing: usize = through.iter().map(|(_, y)| y.len()).sum();
         while let Some(pieces) = trunk.pieces(stage)? {
             let mut products = Vec::with_capacity(pieces.len());
-            for (tensor, output) in outputs.iter_mut().enumerate() {
-                let mut rest = Results::new(output, tokens);
+            for (tensor, (x, y)) in through.iter_mut().enumerate() {
+                let tokens = x.count();
+                let mut rest = Results::new(y, tokens);
                 let mut at = 0;
                 for piece in pieces.iter().filter(|p| p.tensor == tensor) {
                     let (_, tail) = rest.split_at(piece.rows.start - at);
@@ -140,7 +172,7 @@ impl Compute {
                     missing -= piece.rows.len() * tokens;
                     products.push(Product {
                         weights: piece.weights,
-                        x: &x,
+                        x,
                         y,
                     });
                 }
@@ -200,13 +232,6 @@ fn stay_awake(ended: &AtomicBool) {
             Some(rayon::Yield::Executed) => idle = None,
         }
     }
-}
-
-/// [`Tokens::new`] by all threads.
-fn prepared(x: &[f32], columns: usize) -> Tokens<'_> {
-    Tokens::placed_by(x, columns, |tiles| {
-        tiles.into_par_iter().for_each(Unplaced::place);
-    })
 }
 
 #[cfg(test)]

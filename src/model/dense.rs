@@ -71,21 +71,20 @@ impl Dense {
         let tokens = x.len() / self.hidden;
         let mut gate = vec![0.0; tokens * self.inner];
         let mut up = gate.clone();
+        let x = compute.tokens(x, self.hidden);
         compute.products(
             sources.trunk,
             self.stages.expand,
-            self.hidden,
-            x,
-            &mut [&mut gate, &mut up],
+            &mut [(&x, &mut gate), (&x, &mut up)],
         )?;
+        drop(x);
         situ(compute, &mut gate, &up, self.situ);
-        let mut out = vec![0.0; x.len()];
+        let mut out = vec![0.0; tokens * self.hidden];
+        let inner = compute.tokens(&gate, self.inner);
         compute.products(
             sources.trunk,
             self.stages.down,
-            self.inner,
-            &gate,
-            &mut [&mut out],
+            &mut [(&inner, &mut out)],
         )?;
         Ok(out)
     }

@@ -111,7 +111,8 @@ impl Kda {
     }
 
     /// Feeds `x`, `[tokens][hidden]` and already normalised, through the layer and moves `state` on. With a `draft` the
-    /// state stays as it is, and what would have moved it is appended there.
+    /// state stays as it is, and what would have moved it is appended there. Gives the output of the last `wanted` tokens,
+    /// `[wanted][hidden]`.
     ///
     /// # Errors
     /// The trunk fails; the state is torn then.
@@ -121,6 +122,7 @@ impl Kda {
         sources: &mut Sources<'_>,
         state: &mut KdaState,
         x: &[f32],
+        wanted: usize,
         draft: Option<&mut Vec<KdaInputs>>,
     ) -> Result<Vec<f32>, Error> {
         let KdaShape {
@@ -129,22 +131,25 @@ impl Kda {
         let width = self.shape.width();
         let tokens = x.len() / self.hidden;
         let zeros = |n: usize| vec![0.0f32; tokens * n];
-        let (mut q, mut k, mut v, mut g) = (zeros(width), zeros(width), zeros(width), zeros(width));
-        let (mut low, mut beta, mut z) = (zeros(head_dim), zeros(heads), zeros(width));
+        let (mut q, mut k, mut v, mut z) = (zeros(width), zeros(width), zeros(width), zeros(width));
+        let (mut low, mut beta) = (zeros(head_dim), zeros(heads));
+        let mut g = vec![0.0; wanted * width];
+        let x = compute.chunk(x, self.hidden, wanted);
         compute.products(
             sources.trunk,
             self.stages.input,
-            self.hidden,
-            x,
-            &mut [&mut q, &mut k, &mut v, &mut g, &mut low, &mut beta],
+            &mut [
+                (&x.all, &mut q),
+                (&x.all, &mut k),
+                (&x.all, &mut v),
+                (x.last(), &mut g),
+                (&x.all, &mut low),
+                (&x.all, &mut beta),
+            ],
         )?;
-        compute.products(
-            sources.trunk,
-            self.stages.decay,
-            head_dim,
-            &low,
-            &mut [&mut z],
-        )?;
+        drop(x);
+        let low = compute.tokens(&low, head_dim);
+        compute.products(sources.trunk, self.stages.decay, &mut [(&low, &mut z)])?;
 
         let inputs = KdaInputs {
             qkv: [q, k, v],
@@ -158,15 +163,11 @@ impl Kda {
                 self.recur(compute, &mut state.clone(), inputs)
             }
         });
-        kernels::gate(compute.isa, &mut gated, &g);
-        let mut y = vec![0.0; x.len()];
-        compute.products(
-            sources.trunk,
-            self.stages.output,
-            width,
-            &gated,
-            &mut [&mut y],
-        )?;
+        let gated = &mut gated[(tokens - wanted) * width..];
+        kernels::gate(compute.isa, gated, &g);
+        let mut y = vec![0.0; wanted * self.hidden];
+        let gated = compute.tokens(gated, width);
+        compute.products(sources.trunk, self.stages.output, &mut [(&gated, &mut y)])?;
         Ok(y)
     }
 

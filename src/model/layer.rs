@@ -69,6 +69,15 @@ pub struct Flow {
     pub draft: Option<Vec<KdaInputs>>,
 }
 
+impl Flow {
+    /// Drops the first tokens, so that the last `values` of each place are left.
+    pub fn keep_last(&mut self, values: usize) {
+        for rows in self.blocks.iter_mut().chain([&mut self.stream]) {
+            rows.drain(..rows.len().saturating_sub(values));
+        }
+    }
+}
+
 impl LayerStages {
     /// Appends a layer's matrices to the walk, in order of use.
     pub fn plan(walk: &mut Walk, config: &Config, layer: usize) -> Self {
@@ -125,7 +134,9 @@ impl Layer {
     }
 
     /// Moves a chunk of tokens through the layer. At a block border a snapshot of the stream is added, and the stream starts
-    /// anew from the attention's output. Gives the experts that each token chose, best first; nothing of a dense layer.
+    /// anew from the attention's output. Only the last `wanted` tokens go all the way, and the others leave the flow: what
+    /// they put into the state is all that they are good for in the last layer. Gives the experts that each of these tokens
+    /// chose, best first; nothing of a dense layer.
     ///
     /// # Errors
     /// Trunk or experts fail; the state is torn then.
@@ -136,6 +147,7 @@ impl Layer {
         config: &Config,
         state: &mut LayerState,
         flow: &mut Flow,
+        wanted: usize,
     ) -> Result<Vec<Vec<Choice>>, Error> {
         let Flow {
             stream,
@@ -154,14 +166,16 @@ impl Layer {
         x = norm_rows(compute, &x, &self.input_norm, config.norm_eps);
         let attended = match (&self.attention, state) {
             (Attend::Kda(kda), LayerState::Kda(state)) => {
-                kda.forward(compute, sources, state, &x, draft.as_mut())?
+                kda.forward(compute, sources, state, &x, wanted, draft.as_mut())?
             }
             (Attend::Mla(mla), LayerState::Mla(cache)) => {
-                mla.forward(compute, sources, cache, &x)?
+                mla.forward(compute, sources, cache, &x, wanted)?
             }
             // A state of another model.
             _ => return Err(Error::Torn),
         };
+        flow.keep_last(attended.len());
+        let Flow { stream, blocks, .. } = flow;
         if border {
             *stream = attended;
         } else {

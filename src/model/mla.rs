@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::dense::matrix;
 use super::kda::by_token;
 use super::residual::{norm_rows, vector};
-use super::{Compute, Error, LatentCache, Sources};
+use super::{Compute, Error, LatentCache, Sources, Through};
 use crate::checkpoint::config::{Config, MlaShape};
 use crate::checkpoint::names;
 use crate::kernels::{self, QUERIES, QUERIES_TOGETHER};
@@ -101,7 +101,8 @@ impl Mla {
         })
     }
 
-    /// Feeds `x`, `[tokens][hidden]` and already normalised, through the layer and appends its positions to `cache`.
+    /// Feeds `x`, `[tokens][hidden]` and already normalised, through the layer and appends its positions to `cache`. Gives
+    /// the output of the last `wanted` tokens, `[wanted][hidden]`; the others are only looked at by these.
     ///
     /// # Errors
     /// The trunk fails; the cache is torn then.
@@ -111,6 +112,7 @@ impl Mla {
         sources: &mut Sources<'_>,
         cache: &mut LatentCache,
         x: &[f32],
+        wanted: usize,
     ) -> Result<Vec<f32>, Error> {
         let MlaShape {
             heads,
@@ -122,21 +124,17 @@ impl Mla {
         } = self.shape;
         let (isa, width, q_dim) = (compute.isa, self.shape.cache_width(), self.shape.q_dim());
         let tokens = x.len() / self.hidden;
-        let zeros = |n: usize| vec![0.0f32; tokens * n];
+        let zeros = |n: usize| vec![0.0f32; wanted * n];
 
-        let (mut q_low, mut kv, mut gate) =
-            (zeros(self.shape.q_rank), zeros(width), zeros(heads * v_dim));
-        let mut outputs = vec![&mut q_low, &mut kv];
+        let (mut q_low, mut gate) = (zeros(self.shape.q_rank), zeros(heads * v_dim));
+        let mut kv = vec![0.0; tokens * width];
+        let x = compute.chunk(x, self.hidden, wanted);
+        let mut through: Vec<Through> = vec![(x.last(), &mut q_low), (&x.all, &mut kv)];
         if output_gate {
-            outputs.push(&mut gate);
+            through.push((x.last(), &mut gate));
         }
-        compute.products(
-            sources.trunk,
-            self.stages.input,
-            self.hidden,
-            x,
-            &mut outputs,
-        )?;
+        compute.products(sources.trunk, self.stages.input, &mut through)?;
+        drop(x);
 
         // The norm covers the latent alone; the part that all heads share is kept raw.
         let before = cache.rows.len() / width;
@@ -156,27 +154,23 @@ impl Mla {
 
         let q_low = norm_rows(compute, &q_low, &self.q_norm, lora_norm_eps);
         let mut q = zeros(heads * q_dim);
+        let q_low = compute.tokens(&q_low, self.shape.q_rank);
         compute.products(
             sources.trunk,
             self.stages.query,
-            self.shape.q_rank,
-            &q_low,
-            &mut [&mut q],
+            &mut [(&q_low, &mut q)],
         )?;
+        drop(q_low);
 
+        let before = before + tokens - wanted;
         let out = self.attend(compute, sources.trunk, &cache.rows, before, &q)?;
-        let mut out = by_token(&out, tokens, v_dim);
+        let mut out = by_token(&out, wanted, v_dim);
         if output_gate {
             kernels::gate(isa, &mut out, &gate);
         }
-        let mut y = vec![0.0; x.len()];
-        compute.products(
-            sources.trunk,
-            self.stages.output,
-            heads * v_dim,
-            &out,
-            &mut [&mut y],
-        )?;
+        let mut y = zeros(self.hidden);
+        let out = compute.tokens(&out, heads * v_dim);
+        compute.products(sources.trunk, self.stages.output, &mut [(&out, &mut y)])?;
         Ok(y)
     }
 

@@ -108,13 +108,12 @@ impl Moe {
         let tokens = x.len() / hidden;
         let zeros = |n: usize| vec![0.0f32; tokens * n];
 
+        let x = compute.tokens(x, hidden);
         let mut logits = zeros(moe.experts);
         compute.products(
             sources.trunk,
             self.stages.router,
-            hidden,
-            x,
-            &mut [&mut logits],
+            &mut [(&x, &mut logits)],
         )?;
         let choices: Vec<Vec<Choice>> = logits
             .par_chunks_exact(moe.experts)
@@ -134,19 +133,18 @@ impl Moe {
         compute.products(
             sources.trunk,
             self.stages.input,
-            hidden,
-            x,
-            &mut [&mut z, &mut gate, &mut up],
+            &mut [(&x, &mut z), (&x, &mut gate), (&x, &mut up)],
         )?;
+        drop(x);
         situ(compute, &mut gate, &up, config.situ);
         let mut shared = zeros(hidden);
+        let inner = compute.tokens(&gate, moe.shared_inner());
         compute.products(
             sources.trunk,
             self.stages.shared_down,
-            moe.shared_inner(),
-            &gate,
-            &mut [&mut shared],
+            &mut [(&inner, &mut shared)],
         )?;
+        drop(inner);
 
         let mut sum = dispatch.sum(compute, sources.experts, config, &z)?;
         if let Some(norm) = &self.norm {
@@ -156,9 +154,7 @@ impl Moe {
         compute.products(
             sources.trunk,
             self.stages.latent_up,
-            moe.latent,
-            &sum,
-            &mut [&mut output],
+            &mut [(&compute.tokens(&sum, moe.latent), &mut output)],
         )?;
         kernels::add(compute.isa, &mut output, &shared);
         Ok(Routed { output, choices })

@@ -79,12 +79,22 @@ impl Pass {
         self.want = Want::Nothing;
     }
 
+    /// How many tokens' logits are wanted.
+    fn wanted(&self) -> usize {
+        match self.want {
+            Want::Nothing => 0,
+            Want::Last => self.tokens.min(1),
+            Want::All => self.tokens,
+        }
+    }
+
     /// Layers that are through.
     pub fn layer(&self) -> usize {
         self.layer
     }
 
-    /// The residual stream as it is now, `[tokens][hidden]`.
+    /// The residual stream as it is now, `[tokens][hidden]`. Behind the last layer it is that of the tokens whose logits are
+    /// wanted, or of the last one.
     pub fn stream(&self) -> &[f32] {
         &self.flow.stream
     }
@@ -504,8 +514,15 @@ impl Network {
             experts: experts.as_mut(),
         };
         pass.clock.work(Instant::now(), meters);
-        let choices =
-            compute.run(|| layer.forward(compute, &mut sources, config, state, &mut pass.flow))?;
+        // Behind the last layer nothing looks at the others. Its weights go by whatever is wanted, and one token goes with
+        // them. A trace has the choices of all.
+        let wanted = match pass.layer + 1 == layers.len() && trace.is_none() {
+            true => pass.wanted().max(1),
+            false => pass.tokens,
+        };
+        let flow = &mut pass.flow;
+        let choices = compute
+            .run(|| layer.forward(compute, &mut sources, config, state, flow, wanted))?;
         if let Some(trace) = trace {
             for choices in &choices {
                 let experts: Vec<usize> = choices.iter().map(|c| c.expert).collect();
@@ -556,18 +573,11 @@ impl Network {
         pass.clock.work(Instant::now(), &self.meters);
         let before = state.positions();
         let vocab = self.config.vocab;
-        let skipped = match pass.want {
-            Want::Nothing => pass.tokens,
-            Want::Last => pass.tokens.saturating_sub(1),
-            Want::All => 0,
-        };
-        let wanted = pass.tokens - skipped;
+        let wanted = pass.wanted();
         let mut values = vec![0.0; wanted * vocab];
         if wanted > 0 {
             let hidden = self.config.hidden;
-            for rows in pass.flow.blocks.iter_mut().chain([&mut pass.flow.stream]) {
-                rows.drain(..skipped * hidden);
-            }
+            pass.flow.keep_last(wanted * hidden);
             let Self {
                 config,
                 compute,
@@ -580,12 +590,13 @@ impl Network {
             compute.run(|| {
                 let mixed = output_residual.mix(compute, &pass.flow.blocks, &pass.flow.stream);
                 let x = norm_rows(compute, &mixed, final_norm, config.norm_eps);
-                compute.products(trunk.as_mut(), *head, hidden, &x, &mut [&mut values])
+                let x = compute.tokens(&x, hidden);
+                compute.products(trunk.as_mut(), *head, &mut [(&x, &mut values)])
             })?;
         }
         if let Some(bad) = values.iter().position(|v| !v.is_finite()) {
             return Err(Error::NotFinite {
-                position: before + skipped + bad / vocab,
+                position: before + pass.tokens - wanted + bad / vocab,
             });
         }
         let now = Instant::now();

@@ -73,7 +73,11 @@ impl Alone {
         self.run(
             &walk,
             |trunk| Kda::load(stages, &self.config, self.layer, trunk).unwrap(),
-            |kda, sources| kda.forward(&self.compute, sources, state, x, None).unwrap(),
+            |kda, sources| {
+                let tokens = x.len() / self.config.hidden;
+                kda.forward(&self.compute, sources, state, x, tokens, None)
+                    .unwrap()
+            },
         )
     }
 
@@ -83,7 +87,11 @@ impl Alone {
         self.run(
             &walk,
             |trunk| Mla::load(stages, &self.config, self.layer, trunk).unwrap(),
-            |mla, sources| mla.forward(&self.compute, sources, cache, x).unwrap(),
+            |mla, sources| {
+                let tokens = x.len() / self.config.hidden;
+                mla.forward(&self.compute, sources, cache, x, tokens)
+                    .unwrap()
+            },
         )
     }
 
@@ -119,7 +127,8 @@ impl Alone {
             |trunk| Layer::load(stages, &self.config, self.layer, trunk).unwrap(),
             |layer, sources| {
                 let (compute, config) = (&self.compute, &self.config);
-                layer.forward(compute, sources, config, state, flow)
+                let tokens = flow.stream.len() / config.hidden;
+                layer.forward(compute, sources, config, state, flow, tokens)
             },
         )
         .unwrap();

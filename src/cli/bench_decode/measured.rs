@@ -84,20 +84,21 @@ pub(super) struct Prompt {
     pub split: Split,
 }
 
-/// Prompts with everything in memory; `products` are the multiply-adds of a token.
+/// Prompts with everything in memory.
 pub(super) fn prompts(
     network: &mut Network,
     limits: &Limits,
-    products: f64,
     mut tell: impl FnMut(Prompt) -> Result<()>,
 ) -> Result<()> {
     let mut decoded = decode(network, 16)?.seconds;
     for tokens in [64, PROMPT, PROMPT, PROMPT] {
         let before = fused_rate(&limits.compute);
         let mut state = network.new_state(tokens)?;
-        let start = Instant::now();
+        let kernels = network.meters().kernel_meter();
+        let (fused, start) = (kernels.fused_so_far(), Instant::now());
         network.prefill(&mut state, &prompt(tokens), tokens, Want::Last)?;
         let seconds = start.elapsed().as_secs_f64();
+        let fused = kernels.fused_so_far() - fused;
         let split = last_token(network);
         let running = (split.kernels.trunk + split.kernels.experts).as_secs_f64();
         let limit = before.max(fused_rate(&limits.compute));
@@ -105,7 +106,7 @@ pub(super) fn prompts(
         tell(Prompt {
             tokens,
             seconds,
-            rate: products * tokens as f64 / running,
+            rate: fused as f64 / running,
             limit,
             alone: (earlier + decoded) / 2.0,
             split,

@@ -101,7 +101,7 @@ fn in_memory(subject: &Subject, report: &mut Report) -> anyhow::Result<f64> {
 
     report.line("\nprompt, resident: tokens, s, ms/token, s/token of decode in turns, times faster, GFMA/s of its products while they run, limit, share\n")?;
     let mut rows = Vec::new();
-    measured::prompts(&mut network, &limits, subject.products(), |row| {
+    measured::prompts(&mut network, &limits, |row| {
         report.line(&prompt_row(&row))?;
         rows.push(prompt_json(&row));
         Ok(())

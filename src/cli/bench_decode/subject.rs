@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use super::DecodeArgs;
+use crate::checkpoint::Checkpoint;
 use crate::checkpoint::synth::{self, SynthOptions};
-use crate::checkpoint::{Checkpoint, Config};
 use crate::cli::bench_file::SMALLEST;
 use crate::cli::exit::Exit;
 use crate::cli::open;
@@ -88,18 +88,6 @@ impl Subject {
     /// Bytes of weights that a token goes through.
     pub fn token_bytes(&self) -> u64 {
         self.shape.walk() + self.expert_bytes()
-    }
-
-    /// Multiply-adds of a token's products, the head's left out: of a prompt only its last token goes through it.
-    pub fn products(&self) -> f64 {
-        let config: &Config = self.checkpoint.config();
-        let walk = Blueprint::new(config.clone(), usize::MAX).walk;
-        let tensors = walk.stages().iter().flatten();
-        let trunk: usize = tensors.map(|t| t.rows * t.columns).sum();
-        let moe = &config.moe;
-        let expert_layers = config.layers() - config.dense_layers;
-        let experts = expert_layers * moe.top_k * 3 * moe.inner * moe.latent;
-        (trunk - config.vocab * config.hidden + experts) as f64
     }
 
     /// The model with all weights in memory.

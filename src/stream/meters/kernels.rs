@@ -52,23 +52,38 @@ impl Kernels {
     }
 }
 
-/// Adds up what was computed, in nanoseconds, in the order of [`Kernel`].
+/// Adds up what was computed.
 #[derive(Debug, Default)]
-pub struct KernelMeter([AtomicU64; 3]);
+pub struct KernelMeter {
+    /// Nanoseconds, in the order of [`Kernel`].
+    times: [AtomicU64; 3],
+    /// Multiply-adds of products.
+    fused: AtomicU64,
+}
 
 impl KernelMeter {
     /// Runs work of a kind. One thread at a time does so; others may help it with the work.
     pub fn time<R>(&self, kind: Kernel, work: impl FnOnce() -> R) -> R {
         let start = Instant::now();
         let done = work();
-        self.0[kind as usize].fetch_add(nanos(start.elapsed()), Relaxed);
+        self.times[kind as usize].fetch_add(nanos(start.elapsed()), Relaxed);
         done
+    }
+
+    /// So many multiply-adds of products are made.
+    pub fn fused(&self, count: u64) {
+        self.fused.fetch_add(count, Relaxed);
+    }
+
+    /// Multiply-adds of products so far.
+    pub fn fused_so_far(&self) -> u64 {
+        self.fused.load(Relaxed)
     }
 
     /// All so far.
     pub fn so_far(&self) -> Kernels {
         let [trunk, experts, attention] = self
-            .0
+            .times
             .each_ref()
             .map(|n| Duration::from_nanos(n.load(Relaxed)));
         Kernels {
