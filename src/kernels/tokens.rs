@@ -1,5 +1,6 @@
 //! What a matrix is multiplied with: one token as it is, or several in the order in which a product of many reads them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
@@ -21,7 +22,7 @@ pub struct Tokens<'a> {
     columns: usize,
     /// Of more than a few: lane by lane in [`ORDER`], of each tile by tile, of each its elements in ascending order, of all its
     /// tokens side by side. Zeros stand behind the tokens' end.
-    lanes: Vec<f32>,
+    lanes: Cow<'a, [f32]>,
     /// Of a few: block by block of columns, of each token by token, of each its even lanes and then its odd ones. Zeros stand
     /// behind a token's end.
     blocks: Vec<Half>,
@@ -40,15 +41,13 @@ pub struct Unplaced<'a> {
 }
 
 impl Unplaced<'_> {
-    /// Puts its elements there.
+    /// Puts its elements there, and zeros behind their end.
     pub fn place(mut self) {
         let count = self.x.len() / self.columns;
         for (t, x) in self.x.chunks_exact(self.columns).enumerate() {
             for (step, x) in x.chunks(16).enumerate() {
                 for (lane, place) in ORDER.iter().zip(&mut self.places) {
-                    if let Some(x) = x.get(*lane) {
-                        place[step * count + t] = *x;
-                    }
+                    place[step * count + t] = x.get(*lane).copied().unwrap_or(0.0);
                 }
             }
         }
@@ -58,45 +57,76 @@ impl Unplaced<'_> {
 impl<'a> Tokens<'a> {
     /// `x` is `[tokens][columns]`.
     pub fn new(x: &'a [f32], columns: usize) -> Self {
-        Self::placed_by(x, columns, |tiles| {
+        let mut tokens = Self::flat(x, columns);
+        let mut lanes = vec![0.0; Self::room(tokens.count, columns)];
+        tokens.lay_out(&mut lanes, |tiles| {
+            tiles.into_iter().for_each(Unplaced::place);
+        });
+        tokens.lanes = Cow::Owned(lanes);
+        tokens
+    }
+
+    /// [`Self::new`] in `room`, which has [`Self::room`] numbers.
+    pub fn placed_in(x: &'a [f32], columns: usize, room: &'a mut [f32]) -> Self {
+        Self::placed_by(x, columns, room, |tiles| {
             tiles.into_iter().for_each(Unplaced::place);
         })
     }
 
-    /// [`Self::new`] where `place` has every tile placed, by several threads, say. There are none of a few tokens.
-    pub fn placed_by(x: &'a [f32], columns: usize, place: impl FnOnce(Vec<Unplaced<'_>>)) -> Self {
-        let mut tokens = Self {
+    /// [`Self::placed_in`] where `place` has every tile placed, by several threads, say. There are no tiles of a few tokens.
+    pub fn placed_by(
+        x: &'a [f32],
+        columns: usize,
+        room: &'a mut [f32],
+        place: impl FnOnce(Vec<Unplaced<'_>>),
+    ) -> Self {
+        let mut tokens = Self::flat(x, columns);
+        tokens.lay_out(room, place);
+        tokens.lanes = Cow::Borrowed(room);
+        tokens
+    }
+
+    /// Numbers that the lanes of so many tokens take.
+    pub fn room(count: usize, columns: usize) -> usize {
+        match count > FEW {
+            true => ORDER.len() * stride(count, columns),
+            false => 0,
+        }
+    }
+
+    fn flat(x: &'a [f32], columns: usize) -> Self {
+        let count = x.len() / columns;
+        Self {
             flat: x,
-            count: x.len() / columns,
+            count,
             columns,
-            lanes: Vec::new(),
-            blocks: Vec::new(),
+            lanes: Cow::Borrowed(&[]),
+            blocks: match (2..=FEW).contains(&count) {
+                true => blocks(x, columns),
+                false => Vec::new(),
+            },
             #[cfg(target_arch = "x86_64")]
             woven: OnceLock::new(),
+        }
+    }
+
+    fn lay_out(&self, room: &mut [f32], place: impl FnOnce(Vec<Unplaced<'_>>)) {
+        if self.count <= FEW {
+            return;
+        }
+        let (columns, steps) = (self.columns, self.steps());
+        let mut rest = room.chunks_exact_mut(stride(self.count, columns));
+        let mut rest: [&mut [f32]; 16] = std::array::from_fn(|_| rest.next().unwrap_or_default());
+        let tile = |tile: Range<usize>| Unplaced {
+            x: &self.flat[tile.start * columns..tile.end * columns],
+            columns,
+            places: rest.each_mut().map(|rest| {
+                let (place, behind) = std::mem::take(rest).split_at_mut(tile.len() * steps);
+                *rest = behind;
+                place
+            }),
         };
-        if (2..=FEW).contains(&tokens.count()) {
-            tokens.blocks = blocks(x, columns);
-        }
-        if tokens.count() > FEW {
-            let stride = tokens.stride();
-            let mut lanes = vec![0.0; ORDER.len() * stride];
-            let mut rest = lanes.chunks_exact_mut(stride);
-            let mut rest: [&mut [f32]; 16] =
-                std::array::from_fn(|_| rest.next().unwrap_or_default());
-            let steps = tokens.steps();
-            let tile = |tile: Range<usize>| Unplaced {
-                x: &x[tile.start * columns..tile.end * columns],
-                columns,
-                places: rest.each_mut().map(|rest| {
-                    let (place, behind) = std::mem::take(rest).split_at_mut(tile.len() * steps);
-                    *rest = behind;
-                    place
-                }),
-            };
-            place(tokens.tiles().map(tile).collect());
-            tokens.lanes = lanes;
-        }
-        tokens
+        place(self.tiles().map(tile).collect());
     }
 
     /// Of more than a few, the tokens of each tile in order. They are of about one size, since small ones leave the fused units
@@ -111,13 +141,8 @@ impl<'a> Tokens<'a> {
     /// Elements of a lane of some tiles.
     #[inline(always)]
     pub(super) fn lane(&self, lane: usize, tokens: Range<usize>) -> &[f32] {
-        let (stride, steps) = (self.stride(), self.steps());
+        let (stride, steps) = (stride(self.count, self.columns), self.steps());
         &self.lanes[lane * stride..][tokens.start * steps..tokens.end * steps]
-    }
-
-    /// From one lane to the next: more than it has, so that the same place of all lanes is not the same place in the cache.
-    fn stride(&self) -> usize {
-        self.count() * self.steps() + 16
     }
 
     /// Elements of a token in a lane.
@@ -161,6 +186,11 @@ impl<'a> Tokens<'a> {
     pub(super) fn woven(&self) -> &[Woven] {
         self.woven.get_or_init(|| woven::weave(self.flat))
     }
+}
+
+/// From one lane to the next: more than it has, so that the same place of all lanes is not the same place in the cache.
+fn stride(count: usize, columns: usize) -> usize {
+    count * columns.div_ceil(16) + 16
 }
 
 /// Tokens, `[tokens][columns]`, as [`Tokens::blocks`] has them.

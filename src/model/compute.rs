@@ -8,7 +8,9 @@ use rayon::prelude::*;
 
 use super::Error;
 use crate::kernels::{self, Isa, Results, Tokens, Unplaced, Weights};
-use crate::stream::{Error as StreamError, Experts, Kernel, KernelMeter, StageId, Trunk};
+use crate::stream::{
+    Error as StreamError, Experts, Kernel, KernelMeter, Space, StageId, Trunk, Workspace,
+};
 use crate::system;
 
 /// Threads and instruction set. Neither changes a bit of any result.
@@ -16,6 +18,8 @@ pub struct Compute {
     pool: rayon::ThreadPool,
     /// What the kernels run with.
     pub isa: Isa,
+    /// Where layers keep what they compute.
+    pub(super) workspace: Workspace,
     /// Where the time that they take is added up.
     pub(super) meter: Arc<KernelMeter>,
 }
@@ -40,20 +44,6 @@ pub struct Product<'a> {
 
 /// Tokens that go through a matrix of a stage, and the place of its results, `[tokens][rows of the matrix]`.
 pub type Through<'a, 'x> = (&'a Tokens<'x>, &'a mut [f32]);
-
-/// A chunk's tokens, and the last of them by themselves: the rest of a layer may want no others.
-pub struct Chunk<'x> {
-    /// All of them.
-    pub all: Tokens<'x>,
-    some: Option<Tokens<'x>>,
-}
-
-impl<'x> Chunk<'x> {
-    /// The last ones, which may be all.
-    pub fn last(&self) -> &Tokens<'x> {
-        self.some.as_ref().unwrap_or(&self.all)
-    }
-}
 
 /// Weights of one task where there is one token: large enough that handing it out costs nothing, small enough that threads
 /// end together.
@@ -81,6 +71,7 @@ impl Compute {
         Ok(Self {
             pool,
             isa,
+            workspace: Workspace::default(),
             meter: Arc::default(),
         })
     }
@@ -130,22 +121,29 @@ impl Compute {
             .for_each(|p| kernels::multiply(self.isa, p.weights, p.x, p.y));
     }
 
-    /// What goes through matrices: `x`, `[tokens][columns]`, laid out by all threads.
-    pub fn tokens<'x>(&self, x: &'x [f32], columns: usize) -> Tokens<'x> {
+    /// Room for `len` numbers; what they are before is left over from others.
+    ///
+    /// # Errors
+    /// The system has no memory.
+    pub fn space(&self, len: usize) -> Result<Space, Error> {
+        Ok(self.workspace.take(len)?)
+    }
+
+    /// Room in which [`Self::tokens`] lays out `x`.
+    ///
+    /// # Errors
+    /// As [`Self::space`].
+    pub fn room(&self, x: &[f32], columns: usize) -> Result<Space, Error> {
+        self.space(Tokens::room(x.len() / columns, columns))
+    }
+
+    /// What goes through matrices: `x`, `[tokens][columns]`, laid out by all threads in [`Self::room`] for it.
+    pub fn tokens<'x>(&self, x: &'x [f32], columns: usize, room: &'x mut [f32]) -> Tokens<'x> {
         self.meter.time(Kernel::Trunk, || {
-            Tokens::placed_by(x, columns, |tiles| {
+            Tokens::placed_by(x, columns, room, |tiles| {
                 tiles.into_par_iter().for_each(Unplaced::place);
             })
         })
-    }
-
-    /// [`Self::tokens`] of all and of the last `wanted`.
-    pub fn chunk<'x>(&self, x: &'x [f32], columns: usize, wanted: usize) -> Chunk<'x> {
-        let from = x.len() - wanted * columns;
-        Chunk {
-            all: self.tokens(x, columns),
-            some: (from > 0).then(|| self.tokens(&x[from..], columns)),
-        }
     }
 
     /// The products of one stage, of each of its tensors in order: `y_i[t][r] = Σ_c w_i[r][c] x_i[t][c]`.

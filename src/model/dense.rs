@@ -6,7 +6,7 @@ use super::{Compute, Error, Sources};
 use crate::checkpoint::config::{Config, Situ};
 use crate::checkpoint::names;
 use crate::kernels;
-use crate::stream::{StageId, Walk, WalkTensor};
+use crate::stream::{Space, StageId, Walk, WalkTensor};
 
 /// Where its matrices stand in the walk.
 #[derive(Clone, Copy, Debug)]
@@ -67,25 +67,24 @@ impl Dense {
         compute: &Compute,
         sources: &mut Sources<'_>,
         x: &[f32],
-    ) -> Result<Vec<f32>, Error> {
+    ) -> Result<Space, Error> {
         let tokens = x.len() / self.hidden;
-        let mut gate = vec![0.0; tokens * self.inner];
-        let mut up = gate.clone();
-        let x = compute.tokens(x, self.hidden);
+        let space = |width| compute.space(tokens * width);
+        let (mut gate, mut up) = (space(self.inner)?, space(self.inner)?);
+        let mut room = compute.room(x, self.hidden)?;
+        let x = compute.tokens(x, self.hidden, &mut room);
         compute.products(
             sources.trunk,
             self.stages.expand,
             &mut [(&x, &mut gate), (&x, &mut up)],
         )?;
-        drop(x);
+        drop(room);
         situ(compute, &mut gate, &up, self.situ);
-        let mut out = vec![0.0; tokens * self.hidden];
-        let inner = compute.tokens(&gate, self.inner);
-        compute.products(
-            sources.trunk,
-            self.stages.down,
-            &mut [(&inner, &mut out)],
-        )?;
+        drop(up);
+        let mut out = space(self.hidden)?;
+        let mut room = compute.room(&gate, self.inner)?;
+        let inner = compute.tokens(&gate, self.inner, &mut room);
+        compute.products(sources.trunk, self.stages.down, &mut [(&inner, &mut out)])?;
         Ok(out)
     }
 }

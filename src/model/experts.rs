@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::compute::Product;
+use super::dense::situ;
 use super::{Compute, Error};
-use crate::checkpoint::config::{Config, Situ};
+use crate::checkpoint::config::Config;
 use crate::kernels::{self, Choice, Results, Tokens};
-use crate::stream::{ExpertWeights, Experts, Kernel, Wanted};
+use crate::stream::{ExpertWeights, Experts, Kernel, Space, Wanted};
 
 /// One expert's part of a chunk.
 struct Share {
@@ -67,24 +68,54 @@ impl Dispatch {
         experts: &mut dyn Experts,
         config: &Config,
         z: &[f32],
-    ) -> Result<Vec<f32>, Error> {
+    ) -> Result<Space, Error> {
         let latent = config.moe.latent;
         let shares: Vec<&Share> = self.shares.values().collect();
-        let inputs: Vec<Vec<f32>> = shares
+        let counts: Vec<usize> = shares.iter().map(|share| share.tokens.len()).collect();
+        // Of each share its tokens, one behind the other.
+        let choices: usize = counts.iter().sum();
+        let (mut inputs, mut outputs) = (
+            compute.space(choices * latent)?,
+            compute.space(choices * latent)?,
+        );
+        let mut inputs = parts(&mut inputs, &counts, latent);
+        shares
             .par_iter()
-            .map(|s| {
-                let tokens = s.tokens.iter().map(|&(t, _)| &z[t * latent..][..latent]);
-                tokens.collect::<Vec<_>>().concat()
-            })
+            .zip(&mut inputs)
+            .for_each(|(share, input)| {
+                let rows = input.chunks_exact_mut(latent);
+                for (&(token, _), row) in share.tokens.iter().zip(rows) {
+                    row.copy_from_slice(&z[token * latent..][..latent]);
+                }
+            });
+        let mut places: Vec<Option<&mut [f32]>> = parts(&mut outputs, &counts, latent)
+            .into_iter()
+            .map(Some)
             .collect();
-        let mut sum = vec![0.0; z.len()];
-        // Results of experts that came before a lower-numbered one.
-        let mut early: BTreeMap<usize, Vec<f32>> = BTreeMap::new();
+        let mut outputs: Vec<Option<&[f32]>> = vec![None; shares.len()];
+        let mut sum = compute.space(z.len())?;
+        sum.fill(0.0);
         let mut next = 0;
         while let Some(arrived) = experts.arrived()? {
-            let products = || outputs(compute, config, &arrived, &inputs);
-            early.extend(compute.meter.time(Kernel::Experts, products));
-            while let Some(output) = early.remove(&next) {
+            let mut products: Vec<Expert<'_, '_>> = arrived
+                .into_iter()
+                .filter_map(|(share, weights)| {
+                    Some(Expert {
+                        share,
+                        weights,
+                        x: &inputs[share],
+                        y: places[share].take()?,
+                    })
+                })
+                .collect();
+            compute
+                .meter
+                .time(Kernel::Experts, || multiply(compute, config, &mut products))?;
+            for Expert { share, y, .. } in products {
+                outputs[share] = Some(y);
+            }
+            // Experts that came before a lower-numbered one wait for it.
+            while let Some(Some(output)) = outputs.get(next) {
                 for (&(token, weight), output) in
                     shares[next].tokens.iter().zip(output.chunks_exact(latent))
                 {
@@ -99,51 +130,78 @@ impl Dispatch {
     }
 }
 
-/// `w2 situ(w1 z, w3 z)` of several experts at once, each `[its tokens][latent]`.
-fn outputs(
+/// An expert that arrived, with its tokens.
+struct Expert<'w, 'a> {
+    /// Its place among the shares.
+    share: usize,
+    weights: ExpertWeights<'w>,
+    /// `[its tokens][latent]`.
+    x: &'a [f32],
+    /// `[its tokens][latent]`.
+    y: &'a mut [f32],
+}
+
+/// The first of them has `counts[0]` rows of `width`, and so on.
+fn parts<'a>(mut all: &'a mut [f32], counts: &[usize], width: usize) -> Vec<&'a mut [f32]> {
+    let part = |count: &usize| {
+        let (part, behind) = std::mem::take(&mut all).split_at_mut(count * width);
+        all = behind;
+        part
+    };
+    counts.iter().map(part).collect()
+}
+
+/// `y = w2 situ(w1 x, w3 x)` of several experts at once.
+fn multiply(
     compute: &Compute,
     config: &Config,
-    arrived: &[(usize, ExpertWeights<'_>)],
-    inputs: &[Vec<f32>],
-) -> Vec<(usize, Vec<f32>)> {
+    experts: &mut [Expert<'_, '_>],
+) -> Result<(), Error> {
     let (latent, inner) = (config.moe.latent, config.moe.inner);
-    let inputs: Vec<Tokens<'_>> = arrived
+    let counts: Vec<usize> = experts.iter().map(|e| e.x.len() / latent).collect();
+    let tokens: usize = counts.iter().sum();
+    let room = |columns: usize| {
+        let rooms: Vec<usize> = counts.iter().map(|n| Tokens::room(*n, columns)).collect();
+        Ok::<_, Error>((compute.space(rooms.iter().sum())?, rooms))
+    };
+    let (mut gate, mut up) = (
+        compute.space(tokens * inner)?,
+        compute.space(tokens * inner)?,
+    );
+    let (mut space, rooms) = room(latent)?;
+    let x: Vec<Tokens<'_>> = experts
         .par_iter()
-        .map(|(i, _)| Tokens::new(&inputs[*i], latent))
+        .zip(parts(&mut space, &rooms, 1))
+        .map(|(expert, room)| Tokens::placed_in(expert.x, latent, room))
         .collect();
-    let mut expanded: Vec<[Vec<f32>; 2]> = inputs
-        .iter()
-        .map(|x| [vec![0.0; x.count() * inner], vec![0.0; x.count() * inner]])
-        .collect();
-    let both = arrived.iter().zip(&inputs).zip(&mut expanded);
-    compute.multiply(both.flat_map(|(((_, expert), x), [gate, up])| {
-        [(expert.gate, gate), (expert.up, up)].map(|(weights, y)| Product {
+    let gates = parts(&mut gate, &counts, inner);
+    let ups = parts(&mut up, &counts, inner);
+    let both = experts.iter().zip(&x).zip(gates).zip(ups);
+    compute.multiply(both.flat_map(|(((expert, x), gate), up)| {
+        [(expert.weights.gate, gate), (expert.weights.up, up)].map(|(weights, y)| Product {
             weights,
             x,
             y: Results::new(y, x.count()),
         })
     }));
+    drop(x);
+    drop(space);
 
-    let Situ { beta, linear_beta } = config.situ;
-    let hidden: Vec<Tokens<'_>> = expanded
-        .par_iter_mut()
-        .map(|[gate, up]| {
-            kernels::situ(compute.isa, gate, up, beta, linear_beta);
-            Tokens::new(gate, inner)
-        })
+    situ(compute, &mut gate, &up, config.situ);
+    drop(up);
+    let (mut space, rooms) = room(inner)?;
+    let hidden: Vec<Tokens<'_>> = parts(&mut gate, &counts, inner)
+        .into_par_iter()
+        .zip(parts(&mut space, &rooms, 1))
+        .map(|(gate, room)| Tokens::placed_in(gate, inner, room))
         .collect();
-    let mut outputs: Vec<(usize, Vec<f32>)> = arrived
-        .iter()
-        .zip(&inputs)
-        .map(|((i, _), x)| (*i, vec![0.0; x.count() * latent]))
-        .collect();
-    let down = arrived.iter().zip(&hidden).zip(&mut outputs);
-    compute.multiply(down.map(|(((_, expert), x), (_, y))| Product {
-        weights: expert.down,
+    let down = experts.iter_mut().zip(&hidden);
+    compute.multiply(down.map(|(expert, x)| Product {
+        weights: expert.weights.down,
         x,
-        y: Results::new(y, x.count()),
+        y: Results::new(expert.y, x.count()),
     }));
-    outputs
+    Ok(())
 }
 
 #[cfg(test)]

@@ -89,33 +89,33 @@ fn activations(config: &Config, layers: usize, widest: usize) -> Activations {
     let kinds = config.attention.iter().take(layers);
     let recurrent_layers = kinds.filter(|k| **k == Attention::Kda).count() as u64;
     // Every product holds its input twice: as it is, and in tiles.
-    // q, k, v, gate, decay, the heads' results as they come and by token; the output.
-    let recurrent = 7 * kda.width() + kda.head_dim + kda.heads + hidden;
-    let recurrent = recurrent + kda.width().max(hidden);
-    // The low-rank query twice, the latent, the gate, the query, the heads' results twice; the output.
+    // q, k, v, gate, decay; the input's tiles, or the heads' results as they come and by token; what decays and beta.
+    let recurrent = 5 * kda.width() + hidden.max(2 * kda.width()) + kda.head_dim + kda.heads;
+    // The low-rank query twice, the latent, the query, the heads' results twice and in tiles; the output.
     let latent = 2 * mla.q_rank
         + mla.cache_width()
         + 3 * mla.heads * mla.v_dim
         + mla.heads * mla.q_dim()
         + hidden;
-    let latent = latent + (mla.heads * mla.v_dim).max(hidden);
-    // What the attention gave; gate and up, one of them twice; the output.
+    // Gate and up, and the input's tiles; or gate twice, and the output.
     let dense = match config.dense_layers.min(layers) {
         0 => 0,
-        _ => 2 * hidden + 3 * config.dense_inner,
+        _ => hidden + 2 * config.dense_inner,
     };
-    // What the attention gave; the router; the latent, its sum and the normed sum; the shared expert's gate and up;
-    // its output and the whole output.
-    let mixture = 3 * hidden + moe.experts + 3 * moe.latent + 2 * moe.shared_inner();
-    let mixture = mixture + moe.shared_inner().max(hidden);
+    // The router, the latent, and for the shared expert what a dense layer has.
+    let shared = moe.experts + moe.latent + hidden + 2 * moe.shared_inner();
+    // The router, the latent, its sum, normed or in tiles too; the shared expert's output and the whole one.
+    let whole = moe.experts + 3 * moe.latent + 2 * hidden;
+    // While experts are at work: the router, the latent, its sum; the shared expert's output.
+    let mixture = moe.experts + 2 * moe.latent + hidden;
     Activations {
         // The stream, its snapshots and the layer's input.
         pass: f32s((2 + snapshots) * hidden),
-        layer: f32s(recurrent.max(latent).max(dense)),
+        layer: f32s(recurrent.max(latent).max(dense).max(shared).max(whole)),
         mixture: f32s(mixture),
         choice: f32s(2 * moe.latent),
-        // The input in tiles; gate and up, one of them in tiles too.
-        computing: f32s(moe.latent + 3 * moe.inner),
+        // Gate and up, and the input in tiles, or one of them.
+        computing: f32s(2 * moe.inner + moe.latent),
         logits: f32s(config.vocab),
         // Of every KDA layer the inputs of q, k, v and decay, and beta.
         drafted: recurrent_layers * f32s(4 * kda.width() + kda.heads),

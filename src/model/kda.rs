@@ -7,8 +7,8 @@ use super::residual::vector;
 use super::{Compute, Error, KdaState, Sources};
 use crate::checkpoint::config::{Config, KdaShape};
 use crate::checkpoint::names;
-use crate::kernels;
-use crate::stream::{Kernel, StageId, Trunk, Walk};
+use crate::kernels::{self, Tokens};
+use crate::stream::{Kernel, Space, StageId, Trunk, Walk};
 
 /// Where a KDA layer's matrices stand in the walk.
 #[derive(Clone, Copy, Debug)]
@@ -124,75 +124,93 @@ impl Kda {
         x: &[f32],
         wanted: usize,
         draft: Option<&mut Vec<KdaInputs>>,
-    ) -> Result<Vec<f32>, Error> {
+    ) -> Result<Space, Error> {
         let KdaShape {
             heads, head_dim, ..
         } = self.shape;
         let width = self.shape.width();
         let tokens = x.len() / self.hidden;
-        let zeros = |n: usize| vec![0.0f32; tokens * n];
-        let (mut q, mut k, mut v, mut z) = (zeros(width), zeros(width), zeros(width), zeros(width));
-        let (mut low, mut beta) = (zeros(head_dim), zeros(heads));
-        let mut g = vec![0.0; wanted * width];
-        let x = compute.chunk(x, self.hidden, wanted);
+        let space = |width| compute.space(tokens * width);
+        let (mut q, mut k, mut v, mut z) =
+            (space(width)?, space(width)?, space(width)?, space(width)?);
+        let (mut low, mut beta) = (space(head_dim)?, space(heads)?);
+        let mut g = compute.space(wanted * width)?;
+        let last = &x[(tokens - wanted) * self.hidden..];
+        let last = (wanted < tokens).then(|| Tokens::new(last, self.hidden));
+        let mut room = compute.room(x, self.hidden)?;
+        let x = compute.tokens(x, self.hidden, &mut room);
+        let last = last.as_ref().unwrap_or(&x);
         compute.products(
             sources.trunk,
             self.stages.input,
             &mut [
-                (&x.all, &mut q),
-                (&x.all, &mut k),
-                (&x.all, &mut v),
-                (x.last(), &mut g),
-                (&x.all, &mut low),
-                (&x.all, &mut beta),
+                (&x, &mut q),
+                (&x, &mut k),
+                (&x, &mut v),
+                (last, &mut g),
+                (&x, &mut low),
+                (&x, &mut beta),
             ],
         )?;
-        drop(x);
-        let low = compute.tokens(&low, head_dim);
+        drop(room);
+        let mut room = compute.room(&low, head_dim)?;
+        let low = compute.tokens(&low, head_dim, &mut room);
         compute.products(sources.trunk, self.stages.decay, &mut [(&low, &mut z)])?;
+        drop(room);
 
-        let inputs = KdaInputs {
-            qkv: [q, k, v],
-            z,
-            beta,
-        };
-        let mut gated = compute.meter.time(Kernel::Attention, || match draft {
-            None => self.recur(compute, state, inputs),
-            Some(draft) => {
-                draft.push(inputs.clone());
-                self.recur(compute, &mut state.clone(), inputs)
+        let mut gated = compute.meter.time(Kernel::Attention, || {
+            let mut kept = None;
+            if let Some(draft) = draft {
+                draft.push(KdaInputs {
+                    qkv: [q.to_vec(), k.to_vec(), v.to_vec()],
+                    z: z.to_vec(),
+                    beta: beta.to_vec(),
+                });
+                kept = Some(state.clone());
             }
-        });
+            let state = kept.as_mut().unwrap_or(state);
+            self.recur(compute, state, [&mut q, &mut k, &mut v], &z, &beta)
+        })?;
+        drop((q, k, v, z));
         let gated = &mut gated[(tokens - wanted) * width..];
         kernels::gate(compute.isa, gated, &g);
-        let mut y = vec![0.0; wanted * self.hidden];
-        let gated = compute.tokens(gated, width);
+        let mut y = compute.space(wanted * self.hidden)?;
+        let mut room = compute.room(gated, width)?;
+        let gated = compute.tokens(gated, width, &mut room);
         compute.products(sources.trunk, self.stages.output, &mut [(&gated, &mut y)])?;
         Ok(y)
     }
 
     /// Moves `state` on by the first `tokens` of a draft, exactly as [`Self::forward`] would have.
+    ///
+    /// # Errors
+    /// There is no memory; the state is torn then.
     pub fn commit(
         &self,
         compute: &Compute,
         state: &mut KdaState,
         mut inputs: KdaInputs,
         tokens: usize,
-    ) {
-        let (width, heads) = (self.shape.width(), self.shape.heads);
-        inputs
-            .qkv
-            .iter_mut()
-            .for_each(|x| x.truncate(tokens * width));
-        inputs.z.truncate(tokens * width);
-        inputs.beta.truncate(tokens * heads);
+    ) -> Result<(), Error> {
         if tokens > 0 {
-            self.recur(compute, state, inputs);
+            let (width, heads) = (self.shape.width(), self.shape.heads);
+            let qkv = inputs.qkv.each_mut().map(|x| &mut x[..tokens * width]);
+            let (z, beta) = (&inputs.z[..tokens * width], &inputs.beta[..tokens * heads]);
+            self.recur(compute, state, qkv, z, beta)?;
         }
+        Ok(())
     }
 
-    /// Convolution and delta rule, token by token. Gives what the heads read, normalised, `[tokens][width]`.
-    fn recur(&self, compute: &Compute, state: &mut KdaState, inputs: KdaInputs) -> Vec<f32> {
+    /// Convolution and delta rule, token by token, of inputs as [`KdaInputs`] has them. Gives what the heads read, normalised,
+    /// `[tokens][width]`.
+    fn recur(
+        &self,
+        compute: &Compute,
+        state: &mut KdaState,
+        mut qkv: [&mut [f32]; 3],
+        z: &[f32],
+        beta: &[f32],
+    ) -> Result<Space, Error> {
         let KdaShape {
             heads,
             head_dim,
@@ -200,7 +218,6 @@ impl Kda {
             ..
         } = self.shape;
         let (isa, width) = (compute.isa, self.shape.width());
-        let KdaInputs { mut qkv, z, beta } = inputs;
         let tokens = z.len() / width;
         qkv.par_iter_mut()
             .zip(&self.taps)
@@ -213,18 +230,22 @@ impl Kda {
         let [q, k, v] = qkv;
 
         // Heads are independent; each walks its tokens in order. `out` is [heads][tokens][head_dim].
-        let mut out = vec![0.0; tokens * width];
+        let mut out = compute.space(tokens * width)?;
         let scale = 1.0 / (head_dim as f32).sqrt();
         out.par_chunks_mut(tokens * head_dim)
             .zip(state.recurrent.par_chunks_mut(head_dim * head_dim))
             .enumerate()
-            .for_each(|(head, (out, state))| {
+            .try_for_each(|(head, (out, state))| {
                 let channels = head * head_dim..(head + 1) * head_dim;
-                let rows = |all: &[f32]| -> Vec<f32> {
-                    let rows = all.chunks_exact(width).map(|row| &row[channels.clone()]);
-                    rows.collect::<Vec<_>>().concat()
+                let rows = |all: &[f32]| -> Result<Space, Error> {
+                    let mut rows = compute.space(tokens * head_dim)?;
+                    let all = all.chunks_exact(width).map(|row| &row[channels.clone()]);
+                    for (row, of_all) in rows.chunks_exact_mut(head_dim).zip(all) {
+                        row.copy_from_slice(of_all);
+                    }
+                    Ok(rows)
                 };
-                let (mut q, mut k, v, mut alpha) = (rows(&q), rows(&k), rows(&v), rows(&z));
+                let (mut q, mut k, v, mut alpha) = (rows(q)?, rows(k)?, rows(v)?, rows(z)?);
                 let bias = &self.dt_bias[channels.clone()];
                 for t in 0..tokens {
                     let of = t * head_dim..(t + 1) * head_dim;
@@ -235,25 +256,30 @@ impl Kda {
                 }
                 let beta = beta.iter().skip(head).step_by(heads);
                 let beta: Vec<f32> = beta.map(|beta| kernels::sigmoid(*beta)).collect();
-                let mut read = vec![0.0; tokens * head_dim];
+                let mut read = compute.space(tokens * head_dim)?;
                 kernels::delta_steps(isa, state, &q, &k, &v, &alpha, &beta, &mut read);
                 let outs = out.chunks_exact_mut(head_dim);
                 for (out, read) in outs.zip(read.chunks_exact(head_dim)) {
                     kernels::rms_norm(isa, read, &self.out_norm, self.eps, out);
                 }
-            });
-        by_token(&out, tokens, head_dim)
+                Ok::<(), Error>(())
+            })?;
+        by_token(compute, &out, tokens, head_dim)
     }
 }
 
 /// From `[heads][tokens][n]` to `[tokens][heads][n]`.
-pub(super) fn by_token(by_head: &[f32], tokens: usize, n: usize) -> Vec<f32> {
+pub(super) fn by_token(
+    compute: &Compute,
+    by_head: &[f32],
+    tokens: usize,
+    n: usize,
+) -> Result<Space, Error> {
     let heads = by_head.len() / (tokens * n);
-    let mut out = Vec::with_capacity(by_head.len());
-    for t in 0..tokens {
-        for head in 0..heads {
-            out.extend_from_slice(&by_head[(head * tokens + t) * n..][..n]);
-        }
+    let mut out = compute.space(by_head.len())?;
+    for (i, row) in out.chunks_exact_mut(n).enumerate() {
+        let (token, head) = (i / heads, i % heads);
+        row.copy_from_slice(&by_head[(head * tokens + token) * n..][..n]);
     }
-    out
+    Ok(out)
 }

@@ -154,16 +154,19 @@ impl Layer {
             blocks,
             draft,
         } = flow;
+        let norm = |x: &[f32], weight| norm_rows(compute, x, weight, config.norm_eps);
         let mut x = match blocks.is_empty() {
-            true => stream.clone(),
-            false => self.attention_residual.mix(compute, blocks, stream),
+            true => norm(stream, &self.input_norm)?,
+            false => {
+                let mixed = self.attention_residual.mix(compute, blocks, stream)?;
+                norm(&mixed, &self.input_norm)?
+            }
         };
         let border = self.index.is_multiple_of(config.block);
         if border {
             // The raw stream, not what was mixed for the attention.
             blocks.push(std::mem::take(stream));
         }
-        x = norm_rows(compute, &x, &self.input_norm, config.norm_eps);
         let attended = match (&self.attention, state) {
             (Attend::Kda(kda), LayerState::Kda(state)) => {
                 kda.forward(compute, sources, state, &x, wanted, draft.as_mut())?
@@ -177,12 +180,13 @@ impl Layer {
         flow.keep_last(attended.len());
         let Flow { stream, blocks, .. } = flow;
         if border {
-            *stream = attended;
+            *stream = attended.to_vec();
         } else {
             kernels::add(compute.isa, stream, &attended);
         }
-        x = self.feed_forward_residual.mix(compute, blocks, stream);
-        x = norm_rows(compute, &x, &self.post_norm, config.norm_eps);
+        drop(attended);
+        x = self.feed_forward_residual.mix(compute, blocks, stream)?;
+        x = norm(&x, &self.post_norm)?;
         let (output, choices) = match &self.feed_forward {
             FeedForward::Dense(dense) => (dense.forward(compute, sources, &x)?, Vec::new()),
             FeedForward::Moe(moe) => {

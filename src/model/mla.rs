@@ -8,8 +8,8 @@ use super::residual::{norm_rows, vector};
 use super::{Compute, Error, LatentCache, Sources, Through};
 use crate::checkpoint::config::{Config, MlaShape};
 use crate::checkpoint::names;
-use crate::kernels::{self, QUERIES, QUERIES_TOGETHER};
-use crate::stream::{Error as StreamError, Kernel, StageId, Trunk, Walk, WalkTensor};
+use crate::kernels::{self, QUERIES, QUERIES_TOGETHER, Tokens};
+use crate::stream::{Error as StreamError, Kernel, Space, StageId, Trunk, Walk, WalkTensor};
 
 /// Where an MLA layer's matrices stand in the walk.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +113,7 @@ impl Mla {
         cache: &mut LatentCache,
         x: &[f32],
         wanted: usize,
-    ) -> Result<Vec<f32>, Error> {
+    ) -> Result<Space, Error> {
         let MlaShape {
             heads,
             kv_rank,
@@ -124,17 +124,21 @@ impl Mla {
         } = self.shape;
         let (isa, width, q_dim) = (compute.isa, self.shape.cache_width(), self.shape.q_dim());
         let tokens = x.len() / self.hidden;
-        let zeros = |n: usize| vec![0.0f32; wanted * n];
+        let space = |width| compute.space(wanted * width);
 
-        let (mut q_low, mut gate) = (zeros(self.shape.q_rank), zeros(heads * v_dim));
-        let mut kv = vec![0.0; tokens * width];
-        let x = compute.chunk(x, self.hidden, wanted);
-        let mut through: Vec<Through> = vec![(x.last(), &mut q_low), (&x.all, &mut kv)];
+        let (mut q_low, mut gate) = (space(self.shape.q_rank)?, space(heads * v_dim)?);
+        let mut kv = compute.space(tokens * width)?;
+        let last = &x[(tokens - wanted) * self.hidden..];
+        let last = (wanted < tokens).then(|| Tokens::new(last, self.hidden));
+        let mut room = compute.room(x, self.hidden)?;
+        let x = compute.tokens(x, self.hidden, &mut room);
+        let last = last.as_ref().unwrap_or(&x);
+        let mut through: Vec<Through> = vec![(last, &mut q_low), (&x, &mut kv)];
         if output_gate {
-            through.push((x.last(), &mut gate));
+            through.push((last, &mut gate));
         }
         compute.products(sources.trunk, self.stages.input, &mut through)?;
-        drop(x);
+        drop(room);
 
         // The norm covers the latent alone; the part that all heads share is kept raw.
         let before = cache.rows.len() / width;
@@ -152,24 +156,23 @@ impl Mla {
             cache.rows.extend_from_slice(shared);
         }
 
-        let q_low = norm_rows(compute, &q_low, &self.q_norm, lora_norm_eps);
-        let mut q = zeros(heads * q_dim);
-        let q_low = compute.tokens(&q_low, self.shape.q_rank);
-        compute.products(
-            sources.trunk,
-            self.stages.query,
-            &mut [(&q_low, &mut q)],
-        )?;
-        drop(q_low);
+        let q_low = norm_rows(compute, &q_low, &self.q_norm, lora_norm_eps)?;
+        let mut q = space(heads * q_dim)?;
+        let mut room = compute.room(&q_low, self.shape.q_rank)?;
+        let q_low = compute.tokens(&q_low, self.shape.q_rank, &mut room);
+        compute.products(sources.trunk, self.stages.query, &mut [(&q_low, &mut q)])?;
+        drop(room);
 
         let before = before + tokens - wanted;
         let out = self.attend(compute, sources.trunk, &cache.rows, before, &q)?;
-        let mut out = by_token(&out, wanted, v_dim);
+        let mut out = by_token(compute, &out, wanted, v_dim)?;
         if output_gate {
             kernels::gate(isa, &mut out, &gate);
         }
-        let mut y = zeros(self.hidden);
-        let out = compute.tokens(&out, heads * v_dim);
+        drop(gate);
+        let mut y = space(self.hidden)?;
+        let mut room = compute.room(&out, heads * v_dim)?;
+        let out = compute.tokens(&out, heads * v_dim, &mut room);
         compute.products(sources.trunk, self.stages.output, &mut [(&out, &mut y)])?;
         Ok(y)
     }
@@ -183,7 +186,7 @@ impl Mla {
         cache: &[f32],
         before: usize,
         q: &[f32],
-    ) -> Result<Vec<f32>, Error> {
+    ) -> Result<Space, Error> {
         let MlaShape {
             heads,
             kv_rank,
@@ -195,7 +198,7 @@ impl Mla {
         let head_rows = self.shape.kv_b_head_rows();
         let tokens = q.len() / (heads * q_dim);
         let scale = 1.0 / (q_dim as f32).sqrt();
-        let mut out = vec![0.0; heads * tokens * v_dim];
+        let mut out = compute.space(heads * tokens * v_dim)?;
         let mut done = 0;
         while let Some(pieces) = trunk.pieces(self.stages.heads)? {
             for piece in pieces {

@@ -21,7 +21,7 @@ mod saved;
 mod state;
 
 pub use blueprint::Blueprint;
-pub use compute::{Chunk, Compute, Product, Sources, Through};
+pub use compute::{Compute, Product, Sources, Through};
 pub use dense::{Dense, DenseStages};
 pub use error::Error;
 pub use kda::{Kda, KdaInputs, KdaStages};

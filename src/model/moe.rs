@@ -9,7 +9,7 @@ use super::{Compute, Error, Sources};
 use crate::checkpoint::config::Config;
 use crate::checkpoint::names;
 use crate::kernels::{self, Choice};
-use crate::stream::{StageId, Trunk, Walk};
+use crate::stream::{Space, StageId, Trunk, Walk};
 
 /// Where a mixture's matrices stand in the walk.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub struct Moe {
 /// What a mixture gives: its output, and the choice made for each token, best first.
 pub struct Routed {
     /// `[tokens][hidden]`.
-    pub output: Vec<f32>,
+    pub output: Space,
     /// One list a token.
     pub choices: Vec<Vec<Choice>>,
 }
@@ -106,15 +106,12 @@ impl Moe {
     ) -> Result<Routed, Error> {
         let (hidden, moe) = (config.hidden, &config.moe);
         let tokens = x.len() / hidden;
-        let zeros = |n: usize| vec![0.0f32; tokens * n];
+        let space = |width| compute.space(tokens * width);
 
-        let x = compute.tokens(x, hidden);
-        let mut logits = zeros(moe.experts);
-        compute.products(
-            sources.trunk,
-            self.stages.router,
-            &mut [(&x, &mut logits)],
-        )?;
+        let mut room = compute.room(x, hidden)?;
+        let x = compute.tokens(x, hidden, &mut room);
+        let mut logits = space(moe.experts)?;
+        compute.products(sources.trunk, self.stages.router, &mut [(&x, &mut logits)])?;
         let choices: Vec<Vec<Choice>> = logits
             .par_chunks_exact(moe.experts)
             .map(|logits| {
@@ -126,35 +123,39 @@ impl Moe {
         sources.experts.request(self.layer, &dispatch.wanted())?;
 
         let (mut z, mut gate, mut up) = (
-            zeros(moe.latent),
-            zeros(moe.shared_inner()),
-            zeros(moe.shared_inner()),
+            space(moe.latent)?,
+            space(moe.shared_inner())?,
+            space(moe.shared_inner())?,
         );
         compute.products(
             sources.trunk,
             self.stages.input,
             &mut [(&x, &mut z), (&x, &mut gate), (&x, &mut up)],
         )?;
-        drop(x);
+        drop(room);
         situ(compute, &mut gate, &up, config.situ);
-        let mut shared = zeros(hidden);
-        let inner = compute.tokens(&gate, moe.shared_inner());
+        drop(up);
+        let mut shared = space(hidden)?;
+        let mut room = compute.room(&gate, moe.shared_inner())?;
+        let inner = compute.tokens(&gate, moe.shared_inner(), &mut room);
         compute.products(
             sources.trunk,
             self.stages.shared_down,
             &mut [(&inner, &mut shared)],
         )?;
-        drop(inner);
+        drop((room, gate));
 
         let mut sum = dispatch.sum(compute, sources.experts, config, &z)?;
         if let Some(norm) = &self.norm {
-            sum = norm_rows(compute, &sum, norm, config.norm_eps);
+            sum = norm_rows(compute, &sum, norm, config.norm_eps)?;
         }
-        let mut output = zeros(hidden);
+        let mut output = space(hidden)?;
+        let mut room = compute.room(&sum, moe.latent)?;
+        let sum = compute.tokens(&sum, moe.latent, &mut room);
         compute.products(
             sources.trunk,
             self.stages.latent_up,
-            &mut [(&compute.tokens(&sum, moe.latent), &mut output)],
+            &mut [(&sum, &mut output)],
         )?;
         kernels::add(compute.isa, &mut output, &shared);
         Ok(Routed { output, choices })

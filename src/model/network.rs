@@ -243,7 +243,7 @@ impl Network {
         };
         self.replan(&TrunkPlan::of(plan, &origin.walk), plan.expert_slots)?;
         self.meters.plan(plan.total());
-        self.chunk = plan.chunk;
+        self.plan_chunk(plan.chunk);
         Ok(())
     }
 
@@ -521,8 +521,8 @@ impl Network {
             false => pass.tokens,
         };
         let flow = &mut pass.flow;
-        let choices = compute
-            .run(|| layer.forward(compute, &mut sources, config, state, flow, wanted))?;
+        let choices =
+            compute.run(|| layer.forward(compute, &mut sources, config, state, flow, wanted))?;
         if let Some(trace) = trace {
             for choices in &choices {
                 let experts: Vec<usize> = choices.iter().map(|c| c.expert).collect();
@@ -588,11 +588,16 @@ impl Network {
                 ..
             } = self;
             compute.run(|| {
-                let mixed = output_residual.mix(compute, &pass.flow.blocks, &pass.flow.stream);
-                let x = norm_rows(compute, &mixed, final_norm, config.norm_eps);
-                let x = compute.tokens(&x, hidden);
+                let mixed = output_residual.mix(compute, &pass.flow.blocks, &pass.flow.stream)?;
+                let x = norm_rows(compute, &mixed, final_norm, config.norm_eps)?;
+                let mut room = compute.room(&x, hidden)?;
+                let x = compute.tokens(&x, hidden, &mut room);
                 compute.products(trunk.as_mut(), *head, &mut [(&x, &mut values)])
             })?;
+        }
+        if pass.tokens > 1 && wanted > 0 {
+            // A prompt's end: single tokens take far less.
+            self.compute.workspace.trim();
         }
         if let Some(bad) = values.iter().position(|v| !v.is_finite()) {
             return Err(Error::NotFinite {
@@ -631,7 +636,7 @@ impl Network {
                 return Err(Error::Torn);
             };
             let compute = &self.compute;
-            compute.run(|| kda.commit(compute, state, inputs, stand));
+            compute.run(|| kda.commit(compute, state, inputs, stand))?;
         }
         state.mend(stand);
         Ok(())

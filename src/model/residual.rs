@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::{Compute, Error};
 use crate::kernels;
-use crate::stream::Trunk;
+use crate::stream::{Space, Trunk};
 
 /// One mix.
 #[derive(Clone, Debug)]
@@ -35,9 +35,17 @@ impl Residual {
     }
 
     /// Mixes the raw block snapshots, oldest first, and the running stream, per token. All are `[tokens][width]`.
-    pub fn mix(&self, compute: &Compute, blocks: &[Vec<f32>], stream: &[f32]) -> Vec<f32> {
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn mix(
+        &self,
+        compute: &Compute,
+        blocks: &[Vec<f32>],
+        stream: &[f32],
+    ) -> Result<Space, Error> {
         let width = self.fold.len();
-        let mut out = vec![0.0; stream.len()];
+        let mut out = compute.space(stream.len())?;
         out.par_chunks_mut(width).enumerate().for_each(|(t, out)| {
             let row = |stream: &'_ [f32]| -> std::ops::Range<usize> {
                 debug_assert!(stream.len() >= (t + 1) * width);
@@ -47,7 +55,7 @@ impl Residual {
             sources.push(&stream[row(stream)]);
             kernels::mix(compute.isa, &sources, &self.fold, self.eps, out);
         });
-        out
+        Ok(out)
     }
 }
 
@@ -65,10 +73,15 @@ pub(super) fn vector(trunk: &mut dyn Trunk, name: &str, want: usize) -> Result<V
 }
 
 /// `rms_norm` of every row of `x`, `[tokens][weight.len()]`.
-pub(super) fn norm_rows(compute: &Compute, x: &[f32], weight: &[f32], eps: f32) -> Vec<f32> {
-    let mut y = vec![0.0; x.len()];
+pub(super) fn norm_rows(
+    compute: &Compute,
+    x: &[f32],
+    weight: &[f32],
+    eps: f32,
+) -> Result<Space, Error> {
+    let mut y = compute.space(x.len())?;
     y.par_chunks_mut(weight.len())
         .zip(x.par_chunks(weight.len()))
         .for_each(|(y, x)| kernels::rms_norm(compute.isa, x, weight, eps, y));
-    y
+    Ok(y)
 }

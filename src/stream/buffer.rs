@@ -107,6 +107,48 @@ impl Buffer {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
+    /// All bytes as numbers.
+    #[allow(unsafe_code)]
+    pub(super) fn as_floats(&self) -> &[f32] {
+        // SAFETY: as in `as_slice`; a block's border is one of numbers, a block has a whole number of them, and any four bytes
+        // are one.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len / 4) }
+    }
+
+    /// All bytes as numbers, to be written.
+    #[allow(unsafe_code)]
+    pub(super) fn as_mut_floats(&mut self) -> &mut [f32] {
+        // SAFETY: as in `as_floats`, and `&mut self` says that nobody else looks.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.len / 4) }
+    }
+
+    /// Keeps the first `bytes`, rounded up to a multiple of [`BLOCK`], and gives what is behind them, if there is anything.
+    #[allow(unsafe_code)]
+    pub(super) fn split_off(&mut self, bytes: usize) -> Option<Self> {
+        let kept = bytes.max(1).checked_next_multiple_of(BLOCK)?;
+        let behind = self.len.checked_sub(kept).filter(|rest| *rest > 0)?;
+        self.len = kept;
+        Some(Self {
+            // SAFETY: the buffer had more bytes than are kept; those behind them are nobody's now.
+            start: unsafe { self.start.add(kept) },
+            len: behind,
+            _mapping: Arc::clone(&self._mapping),
+        })
+    }
+
+    /// Takes `behind` in, if it follows in the same mapping.
+    ///
+    /// # Errors
+    /// It does not, and is given back.
+    pub(super) fn join(&mut self, behind: Self) -> Result<(), Self> {
+        let end = self.start.addr().get() + self.len;
+        if end != behind.start.addr().get() || !Arc::ptr_eq(&self._mapping, &behind._mapping) {
+            return Err(behind);
+        }
+        self.len += behind.len;
+        Ok(())
+    }
+
     /// Writes into every page, so that the whole buffer is resident before time matters.
     pub fn touch(&mut self) {
         for byte in self.as_mut_slice().iter_mut().step_by(BLOCK) {

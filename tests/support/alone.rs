@@ -77,6 +77,7 @@ impl Alone {
                 let tokens = x.len() / self.config.hidden;
                 kda.forward(&self.compute, sources, state, x, tokens, None)
                     .unwrap()
+                    .to_vec()
             },
         )
     }
@@ -91,6 +92,7 @@ impl Alone {
                 let tokens = x.len() / self.config.hidden;
                 mla.forward(&self.compute, sources, cache, x, tokens)
                     .unwrap()
+                    .to_vec()
             },
         )
     }
@@ -101,7 +103,7 @@ impl Alone {
         self.run(
             &walk,
             |_| Dense::new(stages, &self.config),
-            |dense, sources| dense.forward(&self.compute, sources, x).unwrap(),
+            |dense, sources| dense.forward(&self.compute, sources, x).unwrap().to_vec(),
         )
     }
 
@@ -141,6 +143,8 @@ impl Alone {
         let residual = Residual::load(&mut trunk, norm, proj, width, eps).unwrap();
         self.compute
             .run(|| residual.mix(&self.compute, blocks, stream))
+            .unwrap()
+            .to_vec()
     }
 }
 

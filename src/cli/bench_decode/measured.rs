@@ -1,5 +1,6 @@
 //! The measuring itself: passes through a network in turns with the limits that they are compared to. It compares no tokens.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -204,28 +205,70 @@ impl Streamed {
     }
 }
 
+/// Bytes a second that the drive gives.
+fn rate(drive: &DirectFile) -> Result<f64> {
+    let cases: Vec<Case> = Case::usual()
+        .into_iter()
+        .filter(|case| case.bytes == 32 << 20 && case.in_flight == 4)
+        .take(1)
+        .collect();
+    let rates = measure_direct(drive, &cases, 1, Duration::from_secs(2))?;
+    Ok(rates.best().median())
+}
+
+/// Bytes a second that drive and memory give at the same time.
+pub(super) struct Both {
+    pub drive: f64,
+    pub memory: f64,
+}
+
+impl Both {
+    /// Seconds of a token that goes through so many bytes of weights and reads so many from a drive that gives `alone` by itself:
+    /// it gives less while weights are gone through, and the rest comes at its own rate.
+    pub fn seconds(&self, weights: f64, read: f64, alone: f64) -> f64 {
+        let computing = weights / self.memory;
+        computing + (read - computing * self.drive).max(0.0) / alone
+    }
+}
+
+/// The drive while all threads read memory: what a read brings goes through memory too, and where both are a virtual machine's,
+/// they take from each other.
+pub(super) fn both(limits: &Limits, drive: &DirectFile) -> Result<Both> {
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let mut rates = Vec::new();
+            while !ended.load(Relaxed) {
+                rates.push(limits.memory.read(&limits.compute));
+            }
+            rates
+        });
+        let drive = rate(drive);
+        ended.store(true, Relaxed);
+        let mut rates = reading.join().unwrap_or_default();
+        Ok(Both {
+            drive: drive?,
+            memory: match rates.is_empty() {
+                true => 0.0,
+                false => median(&mut rates),
+            },
+        })
+    })
+}
+
 /// Decode from the drive, in turns with its rate.
 pub(super) fn streamed(
     network: &mut Network,
     drive: &DirectFile,
     mut tell: impl FnMut(Streamed) -> Result<()>,
 ) -> Result<()> {
-    let cases: Vec<Case> = Case::usual()
-        .into_iter()
-        .filter(|case| case.bytes == 32 << 20 && case.in_flight == 4)
-        .take(1)
-        .collect();
-    let rate = || -> Result<f64> {
-        let rates = measure_direct(drive, &cases, 1, Duration::from_secs(2))?;
-        Ok(rates.best().median())
-    };
     for _ in 0..REPEATS {
-        let before = rate()?;
+        let before = rate(drive)?;
         let decoded = decode(network, 16)?;
         tell(Streamed {
             seconds: decoded.seconds,
             bytes: decoded.bytes,
-            drive: (before + rate()?) / 2.0,
+            drive: (before + rate(drive)?) / 2.0,
             split: decoded.split,
         })?;
     }

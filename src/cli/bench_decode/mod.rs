@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use self::measured::{Extra, Far, Prompt, Resident, Streamed};
+use self::measured::{Extra, Far, Limits, Prompt, Resident, Streamed};
 pub use self::sizes::Size;
 use self::subject::Subject;
 use super::bench::print;
@@ -67,12 +67,13 @@ pub fn run(args: &DecodeArgs) -> anyhow::Result<()> {
         subject.expert_bytes() as f64 / 1e9,
         subject.threads
     ))?;
+    let limits = measured::Limits::new(subject.threads)?;
     let resident = match args.streamed_only {
         true => None,
-        false => Some(in_memory(&subject, &mut report)?),
+        false => Some(in_memory(&subject, &limits, &mut report)?),
     };
     let streamed = subject.streamed(args.trunk)?;
-    streamed_rows(&subject, streamed, resident, &mut report)?;
+    streamed_rows(&subject, &limits, streamed, resident, &mut report)?;
     if args.json {
         let told = format!("{:#}\n", report.told);
         print(&told)?;
@@ -81,12 +82,11 @@ pub fn run(args: &DecodeArgs) -> anyhow::Result<()> {
 }
 
 /// Everything that needs all weights in memory. Gives the best seconds a token.
-fn in_memory(subject: &Subject, report: &mut Report) -> anyhow::Result<f64> {
+fn in_memory(subject: &Subject, limits: &Limits, report: &mut Report) -> anyhow::Result<f64> {
     let mut network = subject.resident()?;
-    let limits = measured::Limits::new(subject.threads)?;
     report.line("\nresident: s/token, GB/s, memory GB/s, share\n")?;
     let mut rows = Vec::new();
-    measured::resident(&mut network, &limits, subject.token_bytes(), |row| {
+    measured::resident(&mut network, limits, subject.token_bytes(), |row| {
         rows.push(row);
         report.line(&resident_row(&row))
     })?;
@@ -101,7 +101,7 @@ fn in_memory(subject: &Subject, report: &mut Report) -> anyhow::Result<f64> {
 
     report.line("\nprompt, resident: tokens, s, ms/token, s/token of decode in turns, times faster, GFMA/s of its products while they run, limit, share\n")?;
     let mut rows = Vec::new();
-    measured::prompts(&mut network, &limits, |row| {
+    measured::prompts(&mut network, limits, |row| {
         report.line(&prompt_row(&row))?;
         rows.push(prompt_json(&row));
         Ok(())
@@ -141,34 +141,48 @@ fn in_memory(subject: &Subject, report: &mut Report) -> anyhow::Result<f64> {
 /// Decode and a prompt with a part of the trunk in memory.
 fn streamed_rows(
     subject: &Subject,
+    limits: &Limits,
     mut network: crate::model::Network,
     resident: Option<f64>,
     report: &mut Report,
 ) -> anyhow::Result<()> {
+    let drive = subject.drive()?;
+    let both = measured::both(limits, &drive)?;
     report.line(&format!(
-        "\nstreamed, {:.0} % of the trunk in memory: s/token, GB read, drive GB/s, s of reading, times the larger of reading and computing\n",
+        "\nwhile all threads read memory: drive {:.2} GB/s, memory {:.2} GB/s\n",
+        both.drive / 1e9,
+        both.memory / 1e9
+    ))?;
+    report.tell(
+        "drive_beside_memory",
+        vec![json!({ "drive_bytes_per_s": both.drive, "memory_bytes_per_s": both.memory })],
+    );
+    report.line(&format!(
+        "\nstreamed, {:.0} % of the trunk in memory: s/token, GB read, drive GB/s, s of reading, times the larger of reading and computing, times what drive and memory give together\n",
         100.0 * network.trunk_counters().bytes_pinned as f64 / subject.shape.walk() as f64
     ))?;
-    let drive = subject.drive()?;
     let mut rows = Vec::new();
     let mut best = f64::MAX;
     measured::streamed(&mut network, &drive, |row: Streamed| {
         let binds = row
             .reading()
             .max(resident.unwrap_or(row.split.computed.as_secs_f64()));
+        let together = both.seconds(subject.token_bytes() as f64, row.bytes, row.drive);
         best = best.min(row.seconds);
         report.line(&format!(
-            "{:>9.4} {:>8.3} {:>8.2} {:>8.3} {:>7.2}   {}\n",
+            "{:>9.4} {:>8.3} {:>8.2} {:>8.3} {:>7.2} {:>7.2}   {}\n",
             row.seconds,
             row.bytes / 1e9,
             row.drive / 1e9,
             row.reading(),
             row.seconds / binds,
+            row.seconds / together,
             parts(&row.split)
         ))?;
         rows.push(json!({
             "seconds_per_token": row.seconds, "bytes_per_token": row.bytes, "drive_bytes_per_s": row.drive,
-            "seconds_reading": row.reading(), "times_larger": row.seconds / binds, "parts": parts_json(&row.split),
+            "seconds_reading": row.reading(), "times_larger": row.seconds / binds, "times_together": row.seconds / together,
+            "parts": parts_json(&row.split),
         }));
         Ok(())
     })?;
