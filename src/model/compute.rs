@@ -269,6 +269,8 @@ mod tests {
         let one = Compute::new(1, Isa::portable()).unwrap();
         let two = Compute::new(2, Isa::detect()).unwrap();
         let a = product(&one, &x);
+        let fused = one.meter.fused_so_far();
+        assert_eq!(fused, (rows * columns * 3) as u64);
         for (t, x) in x.chunks(columns).enumerate() {
             let b = product(&two, x);
             assert_eq!(a[t * rows..][..rows], b);

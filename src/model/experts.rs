@@ -103,7 +103,7 @@ impl Dispatch {
                     Some(Expert {
                         share,
                         weights,
-                        x: &inputs[share],
+                        x: inputs[share],
                         y: places[share].take()?,
                     })
                 })

@@ -595,8 +595,8 @@ impl Network {
                 compute.products(trunk.as_mut(), *head, &mut [(&x, &mut values)])
             })?;
         }
-        if pass.tokens > 1 && wanted > 0 {
-            // A prompt's end: single tokens take far less.
+        if pass.tokens > 1 && pass.want == Want::Last {
+            // A prompt's end: what follows takes far less.
             self.compute.workspace.trim();
         }
         if let Some(bad) = values.iter().position(|v| !v.is_finite()) {
