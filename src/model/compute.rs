@@ -213,6 +213,12 @@ impl<'a> Product<'a> {
     }
 }
 
+/// The last `wanted` tokens of `x`, `[tokens][columns]`, by themselves; nothing where they are all.
+pub(super) fn last_apart(x: &[f32], columns: usize, wanted: usize) -> Option<Tokens<'_>> {
+    let from = x.len() - wanted * columns;
+    (from > 0).then(|| Tokens::new(&x[from..], columns))
+}
+
 /// Takes part in whatever there is to do until `ended`, or until there was nothing for so long that waking up again costs
 /// less than looking on: while a layer waits for the drive, say.
 fn stay_awake(ended: &AtomicBool) {

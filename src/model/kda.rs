@@ -2,12 +2,13 @@
 
 use rayon::prelude::*;
 
+use super::compute::last_apart;
 use super::dense::matrix;
 use super::residual::vector;
 use super::{Compute, Error, KdaState, Sources};
 use crate::checkpoint::config::{Config, KdaShape};
 use crate::checkpoint::names;
-use crate::kernels::{self, Tokens};
+use crate::kernels;
 use crate::stream::{Kernel, Space, StageId, Trunk, Walk};
 
 /// Where a KDA layer's matrices stand in the walk.
@@ -135,8 +136,7 @@ impl Kda {
             (space(width)?, space(width)?, space(width)?, space(width)?);
         let (mut low, mut beta) = (space(head_dim)?, space(heads)?);
         let mut g = compute.space(wanted * width)?;
-        let last = &x[(tokens - wanted) * self.hidden..];
-        let last = (wanted < tokens).then(|| Tokens::new(last, self.hidden));
+        let last = last_apart(x, self.hidden, wanted);
         let mut room = compute.room(x, self.hidden)?;
         let x = compute.tokens(x, self.hidden, &mut room);
         let last = last.as_ref().unwrap_or(&x);

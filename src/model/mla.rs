@@ -2,13 +2,14 @@
 
 use rayon::prelude::*;
 
+use super::compute::last_apart;
 use super::dense::matrix;
 use super::kda::by_token;
 use super::residual::{norm_rows, vector};
 use super::{Compute, Error, LatentCache, Sources, Through};
 use crate::checkpoint::config::{Config, MlaShape};
 use crate::checkpoint::names;
-use crate::kernels::{self, QUERIES, QUERIES_TOGETHER, Tokens};
+use crate::kernels::{self, QUERIES, QUERIES_TOGETHER};
 use crate::stream::{Error as StreamError, Kernel, Space, StageId, Trunk, Walk, WalkTensor};
 
 /// Where an MLA layer's matrices stand in the walk.
@@ -128,8 +129,7 @@ impl Mla {
 
         let (mut q_low, mut gate) = (space(self.shape.q_rank)?, space(heads * v_dim)?);
         let mut kv = compute.space(tokens * width)?;
-        let last = &x[(tokens - wanted) * self.hidden..];
-        let last = (wanted < tokens).then(|| Tokens::new(last, self.hidden));
+        let last = last_apart(x, self.hidden, wanted);
         let mut room = compute.room(x, self.hidden)?;
         let x = compute.tokens(x, self.hidden, &mut room);
         let last = last.as_ref().unwrap_or(&x);

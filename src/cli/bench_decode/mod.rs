@@ -67,7 +67,7 @@ pub fn run(args: &DecodeArgs) -> anyhow::Result<()> {
         subject.expert_bytes() as f64 / 1e9,
         subject.threads
     ))?;
-    let limits = measured::Limits::new(subject.threads)?;
+    let limits = Limits::new(subject.threads)?;
     let resident = match args.streamed_only {
         true => None,
         false => Some(in_memory(&subject, &limits, &mut report)?),
