@@ -44,7 +44,7 @@ fn main() -> Result<()> {
     );
     overlap(dir.path(), shape.walk())?;
     println!("\npeak memory, MB: predicted, measured, off");
-    let experts = shape.experts * shape.expert_stride();
+    let experts = shape.store(shape.experts);
     let part = |percent| (shape.walk() / 100 * percent, experts / 100 * percent);
     let all = (u64::MAX, u64::MAX);
     for (trunk, cache) in [0, 5, 10, 20, 40, 60, 80]

@@ -133,7 +133,7 @@ impl Bench {
             ours,
             theirs,
             want,
-            all: (shape.walk(), shape.experts * shape.expert_stride()),
+            all: (shape.walk(), shape.store(shape.experts)),
             model,
             planned,
         }

@@ -466,7 +466,7 @@ fn buffers_are_as_large_as_planned() {
         assert!(odd && shape.runs > 1, "nothing odd in this model");
         for (trunk, ring) in [(0, 1), (0, 4), (3, 2), (5, 4), (9, 3), (11, 4)] {
             for (eighths, pack) in [(0, None), (3, Some(pack.path())), (8, None)] {
-                let experts = shape.experts * shape.expert_stride();
+                let experts = shape.store(shape.experts);
                 let plan = model.plan(shape.walk() / 10 * trunk, ring, experts / 8 * eighths);
                 let files = model.files_with(pack, true, |file| Box::new(file));
                 let trunk = open(&model, &TrunkPlan::of(&plan, &blueprint.walk), &files);

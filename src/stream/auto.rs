@@ -25,7 +25,7 @@ pub(super) fn budgets(shape: &Shape, request: &Request, machine: &Machine) -> Bu
     let share = |percent: u64| (total / 100 * percent).min(available / 100 * AVAILABLE_PERCENT);
 
     // Two layers of a token's experts: one is computed while the other is read.
-    let two_layers = 2 * shape.top_k * shape.expert_stride();
+    let two_layers = shape.store(2 * shape.top_k);
     // What has no budget. Intermediate results are largest with many expert slots.
     let many = Budgets {
         trunk: 0,
@@ -39,7 +39,9 @@ pub(super) fn budgets(shape: &Shape, request: &Request, machine: &Machine) -> Bu
         room - left_for_chunk(shape, room)
     };
     let resident = room(RESIDENT_PERCENT);
-    let cache = request.cache.unwrap_or(two_layers.min(all_experts(shape)));
+    let cache = request
+        .cache
+        .unwrap_or(two_layers.min(shape.store(shape.experts)));
     if request.trunk.is_none_or(|trunk| trunk >= shape.walk())
         && shape.walk().saturating_add(cache) <= resident
     {
@@ -55,8 +57,4 @@ pub(super) fn budgets(shape: &Shape, request: &Request, machine: &Machine) -> Bu
         trunk: request.trunk.unwrap_or(room.saturating_sub(cache)),
         cache,
     }
-}
-
-fn all_experts(shape: &Shape) -> u64 {
-    shape.experts * shape.expert_stride()
 }

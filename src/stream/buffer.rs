@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::Error;
+use super::shape::together;
 
 /// Alignment that direct reads ask of memory, offsets and lengths: the largest block size of common drives.
 pub const BLOCK: usize = 4096;
@@ -69,7 +70,8 @@ impl Buffer {
     }
 
     /// So many buffers of at least `bytes` bytes each, one behind the other in one arena: they share its huge pages, so
-    /// that none is wasted on their ends. Each is owned alone and starts on a border of [`BLOCK`].
+    /// that none is wasted on their ends. Each is owned alone and starts on a border of [`BLOCK`]. The last has what the
+    /// arena's last page has left.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -78,18 +80,22 @@ impl Buffer {
             return Ok(Vec::new());
         }
         let len = bytes.max(1).checked_next_multiple_of(BLOCK);
-        let whole = len.and_then(|len| len.checked_mul(count));
+        let whole = len
+            .and_then(|len| len.checked_mul(count))
+            .and_then(|_| usize::try_from(together(count as u64, len? as u64)).ok());
         let (mapping, start) = map(whole, bytes.saturating_mul(count), Pages::Huge)?;
-        let len = len.unwrap_or(0);
-        Ok((0..count)
-            .map(|i| Self {
-                // SAFETY: `i` is less than `count`, and `count` times `len` bytes were mapped.
-                #[allow(unsafe_code)]
-                start: unsafe { start.add(i * len) },
-                len,
-                _mapping: Arc::clone(&mapping),
-            })
-            .collect())
+        let mut rest = Self {
+            start,
+            len: whole.unwrap_or(0),
+            _mapping: mapping,
+        };
+        let mut buffers = Vec::with_capacity(count);
+        for _ in 1..count {
+            let behind = rest.split_off(bytes).ok_or_else(|| out_of(bytes))?;
+            buffers.push(std::mem::replace(&mut rest, behind));
+        }
+        buffers.push(rest);
+        Ok(buffers)
     }
 
     /// All bytes; as many as asked for, rounded up as [`Self::new`] says.
@@ -163,6 +169,14 @@ impl Buffer {
     }
 }
 
+/// There are not so many bytes.
+fn out_of(bytes: usize) -> Error {
+    Error::Memory {
+        bytes,
+        source: std::io::ErrorKind::OutOfMemory.into(),
+    }
+}
+
 /// Maps `len` bytes, none where that is beyond all numbers; `asked` is for the message.
 fn map(
     len: Option<usize>,
@@ -173,7 +187,7 @@ fn map(
         bytes: asked,
         source,
     };
-    let len = len.ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?;
+    let len = len.ok_or_else(|| out_of(asked))?;
     let align = if len < HUGE_PAGE { BLOCK } else { HUGE_PAGE };
     let (mapping, start) = system::Mapping::new(len, align).map_err(failed)?;
     if align == HUGE_PAGE {
@@ -373,8 +387,15 @@ mod tests {
         for bytes in [1, BLOCK, 10 * BLOCK + 1, HUGE_PAGE / 2 + 1, HUGE_PAGE + 1] {
             let mut buffers = Buffer::several(5, bytes).unwrap();
             let len = bytes.next_multiple_of(BLOCK);
+            // Where there are huge pages, the last buffer has the rest of the last one, so that all of it is read into fast.
+            let all = match 5 * len {
+                all if all < HUGE_PAGE => all,
+                all => all.next_multiple_of(HUGE_PAGE),
+            };
+            assert_eq!(buffers.len(), 5);
             for (i, buffer) in (1..).zip(&mut buffers) {
                 assert!(aligned(buffer, BLOCK));
+                let len = if i == 5 { all - 4 * len } else { len };
                 assert_eq!(buffer.as_slice().len(), len);
                 assert!(buffer.as_slice().iter().all(|&byte| byte == 0));
                 buffer.as_mut_slice().fill(i);

@@ -39,6 +39,15 @@ impl Deref for OpenFiles {
 }
 
 impl OpenFiles {
+    /// No files, for tests that read none.
+    #[cfg(test)]
+    pub(super) fn none() -> Files {
+        Arc::new(Self {
+            files: Vec::new(),
+            pack: None,
+        })
+    }
+
     /// Where a tensor outside the routed experts is: in the pack if it is packed, else in its shard.
     ///
     /// # Errors

@@ -212,12 +212,13 @@ pub(super) fn lay_out(shape: &Shape, request: &Request, budgets: Budgets) -> Pla
     let (ring_slots, pinned) = trunk(shape, request, budgets.trunk);
     let kept = shape.segments.iter().zip(&pinned);
     let pinned_bytes: u64 = kept.filter(|(_, kept)| **kept).map(|(b, _)| b).sum();
-    let expert_slots = (budgets.cache / shape.expert_stride())
+    let expert_slots = shape
+        .experts_in(budgets.cache)
         .max(EXPERT_SLOTS)
         .min(shape.experts);
     let threads = request.threads as u64 + OTHER_THREADS;
-    let held = ring_slots as u64 * shape.ring_slot() + pinned_bytes;
-    let held = held + expert_slots * shape.expert_stride();
+    let (ring, experts) = (shape.ring(ring_slots as u64), shape.store(expert_slots));
+    let held = ring + pinned_bytes + experts;
     let chunk = chunk(shape, request, held, expert_slots);
     let parts = Parts {
         index: shape.index,
@@ -225,9 +226,9 @@ pub(super) fn lay_out(shape: &Shape, request: &Request, budgets: Budgets) -> Pla
         state: shape.state,
         kept_states: shape.state.saturating_mul(request.kept_states as u64),
         kv: shape.kv_per_position.saturating_mul(request.context as u64),
-        ring: ring_slots as u64 * shape.ring_slot(),
+        ring,
         pinned: pinned_bytes,
-        experts: expert_slots * shape.expert_stride(),
+        experts,
         activations: activations(shape, request, chunk, expert_slots),
         program: PROGRAM + threads * THREAD,
     };
@@ -263,7 +264,7 @@ pub(super) fn lay_out(shape: &Shape, request: &Request, budgets: Budgets) -> Pla
 fn trunk(shape: &Shape, request: &Request, budget: u64) -> (usize, Vec<bool>) {
     let walk = shape.walk();
     let slots = request.ring.unwrap_or(RING_SLOTS);
-    let ring = shape.ring_slot().saturating_mul(slots as u64);
+    let ring = shape.ring(slots as u64);
     if budget >= walk || ring >= walk {
         return (0, vec![true; shape.segments.len()]);
     }

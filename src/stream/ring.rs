@@ -68,8 +68,9 @@ impl Shared {
 }
 
 impl Ring {
-    /// A ring of `slots` buffers of `capacity` bytes, with as many readers. One slot reads nothing ahead: it is either
-    /// read into or computed on.
+    /// A ring of `slots` buffers of `capacity` bytes, with a reader for every two: with one for each, all slots come at the same
+    /// time where the drive is slower than the computation, and it stands still until one of them is free again. One slot
+    /// reads nothing ahead: it is either read into or computed on.
     ///
     /// # Errors
     /// No memory for the buffers, or the system refuses the threads.
@@ -101,7 +102,7 @@ impl Ring {
             shared,
             threads: Vec::new(),
         };
-        for reader in 0..slots {
+        for reader in 0..slots.div_ceil(2) {
             let shared = Arc::clone(&ring.shared);
             let thread = Builder::new()
                 .name(format!("k3-trunk-{reader}"))
@@ -293,5 +294,21 @@ fn read_on(shared: &Shared) {
             shared.ready.notify_all();
         }
         shared.work.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::OpenFiles;
+
+    #[test]
+    fn every_second_slot_has_a_reader_and_a_ring_has_one_at_least() {
+        for (slots, readers) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (16, 8)] {
+            let (files, meters) = (OpenFiles::none(), Meters::new(1));
+            let ring = Ring::new(files, Arc::default(), slots, 5000, meters).unwrap();
+            assert_eq!(ring.threads.len(), readers);
+            assert_eq!(ring.allocated, slots as u64 * 8192);
+        }
     }
 }

@@ -1,5 +1,10 @@
 //! What a memory plan must know of a model: sizes, and nothing else of it. Who computes with them fills it in.
 
+use super::HUGE_PAGE;
+
+/// A huge page, in bytes.
+const HUGE: u64 = HUGE_PAGE as u64;
+
 /// Room for a page at either end, so that a read of any bytes can be widened to whole pages.
 pub const WIDENING: u64 = 2 * PAGE;
 /// What direct reads are aligned to.
@@ -10,6 +15,15 @@ pub(super) fn slot(bytes: u64, reads: u64) -> u64 {
     bytes
         .next_multiple_of(PAGE)
         .saturating_add(reads.saturating_mul(WIDENING))
+}
+
+/// Bytes of so many slots in one arena: whole huge pages, once there is one. The end of an arena is read into as often as the rest,
+/// and a read into ordinary pages takes several times as long.
+pub(super) fn together(slots: u64, slot: u64) -> u64 {
+    match slots.saturating_mul(slot) {
+        bytes if bytes < HUGE => bytes,
+        bytes => bytes.checked_next_multiple_of(HUGE).unwrap_or(u64::MAX),
+    }
 }
 
 /// The sizes of a model, in bytes where nothing else is said.
@@ -98,6 +112,25 @@ impl Shape {
     pub fn ring_slot(&self) -> u64 {
         let largest = self.segments.iter().max().copied().unwrap_or(0);
         slot(largest, self.runs)
+    }
+
+    /// Bytes of a ring of so many slots.
+    pub fn ring(&self, slots: u64) -> u64 {
+        together(slots, self.ring_slot())
+    }
+
+    /// Bytes of a store of so many experts.
+    pub fn store(&self, experts: u64) -> u64 {
+        together(experts, self.expert_stride())
+    }
+
+    /// Experts whose store takes no more than so many bytes.
+    pub fn experts_in(&self, bytes: u64) -> u64 {
+        let whole = match bytes {
+            0..HUGE => bytes,
+            _ => bytes - bytes % HUGE,
+        };
+        whole / self.expert_stride()
     }
 
     /// Experts that a token asks for.

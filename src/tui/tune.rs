@@ -206,7 +206,7 @@ impl Tune {
         let Offers { shape, machine, .. } = self.offers.as_ref();
         // Nothing can take more than there is.
         let memory = machine.available().map_or(u64::MAX, |most| most.0);
-        let experts = shape.experts * shape.expert_stride();
+        let experts = shape.store(shape.experts);
         match slider {
             Slider::Trunk => (trunk, shape.walk().min(memory).max(trunk)),
             Slider::Cache => (cache, experts.min(memory).max(cache)),

@@ -95,7 +95,7 @@ impl Subject {
     /// # Errors
     /// [`Exit::Refused`] where memory does not hold it.
     pub fn resident(&self) -> anyhow::Result<Network> {
-        let need = self.shape.walk() + self.shape.experts * self.shape.expert_stride();
+        let need = self.shape.walk() + self.shape.store(self.shape.experts);
         let available = Machine::detect()?.available();
         if let Some((available, _)) = available.filter(|(bytes, _)| *bytes < need + need / 8) {
             return Err(Exit::Refused(format!(

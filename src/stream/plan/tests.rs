@@ -118,7 +118,7 @@ fn the_total_is_the_sum_of_the_parts() {
         let sum = index + vectors + state + kept_states + kv + ring + pinned + experts;
         assert_eq!(plan.total(), sum + activations + program);
         assert_eq!(kv, 10_000 * 1000);
-        assert_eq!(ring, plan.ring_slots as u64 * shape().ring_slot());
+        assert_eq!(ring, shape().ring(plan.ring_slots as u64));
         assert_eq!(plan.per_token.trunk_read + pinned, shape().walk());
     }
 }
@@ -131,7 +131,7 @@ fn a_larger_budget_never_streams_more() {
         let plan = plan(&shape, &asking(trunk, 0), &roomy()).unwrap();
         assert!(plan.per_token.trunk_read <= before, "{trunk}");
         let taken = plan.parts.ring + plan.parts.pinned;
-        let smallest = RING_SLOTS as u64 * shape.ring_slot();
+        let smallest = shape.ring(RING_SLOTS as u64);
         assert!(taken <= trunk.max(smallest), "{trunk}: {taken}");
         assert!(trunk.min(shape.walk()) <= taken + 2 * shape.ring_slot());
         before = plan.per_token.trunk_read;
@@ -144,6 +144,25 @@ fn a_larger_budget_never_streams_more() {
         slots = plan.expert_slots;
     }
     assert_eq!(slots, 16_000);
+}
+
+#[test]
+fn a_store_takes_what_was_given_for_it_and_no_more() {
+    for expert in [10_000, 700_000, 3_342_336, 17_547_264] {
+        let shape = Shape { expert, ..shape() };
+        let stride = shape.expert_stride() as usize;
+        for bytes in (0..100 * stride).step_by(77_777) {
+            let experts = shape.experts_in(bytes as u64);
+            assert!(shape.store(experts) <= bytes as u64, "{experts} in {bytes}");
+            assert!(
+                shape.store(experts + 1) > bytes as u64,
+                "{experts} in {bytes}"
+            );
+        }
+        // All of it is on huge pages, if any of it is.
+        let fifty = shape.store(50);
+        assert!(fifty < 2 << 20 || fifty.is_multiple_of(2 << 20));
+    }
 }
 
 #[test]
@@ -200,7 +219,7 @@ fn given_budgets_win_over_every_preset() {
             ..request(preset)
         };
         let plan = plan(&shape(), &asked, &roomy()).unwrap();
-        assert_eq!(plan.expert_slots as u64, 2 * GB / shape().expert_stride());
+        assert_eq!(plan.expert_slots as u64, shape().experts_in(2 * GB));
         assert!((4_900 * MB..=5 * GB).contains(&(plan.parts.ring + plan.parts.pinned)));
     }
 }
@@ -226,7 +245,7 @@ fn auto_with_a_given_cache_computes_the_trunk_with_it() {
     let machine = memory(16 * GB, 16 * GB);
     let given = plan(&shape(), &asked, &machine).unwrap();
     let free = plan(&shape(), &request(Preset::Auto), &machine).unwrap();
-    assert_eq!(given.expert_slots as u64, 4 * GB / shape().expert_stride());
+    assert_eq!(given.expert_slots as u64, shape().experts_in(4 * GB));
     assert!(given.parts.pinned < free.parts.pinned);
     assert!(given.total() <= 16 * GB / 100 * 55);
 }
