@@ -80,9 +80,7 @@ impl Buffer {
             return Ok(Vec::new());
         }
         let len = bytes.max(1).checked_next_multiple_of(BLOCK);
-        let whole = len
-            .and_then(|len| len.checked_mul(count))
-            .and_then(|_| usize::try_from(together(count as u64, len? as u64)).ok());
+        let whole = len.and_then(|len| usize::try_from(together(count as u64, len as u64)).ok());
         let (mapping, start) = map(whole, bytes.saturating_mul(count), Pages::Huge)?;
         let mut rest = Self {
             start,
