@@ -219,7 +219,7 @@ fn given_budgets_win_over_every_preset() {
             ..request(preset)
         };
         let plan = plan(&shape(), &asked, &roomy()).unwrap();
-        assert_eq!(plan.expert_slots as u64, shape().experts_in(2 * GB));
+        assert_eq!(plan.expert_slots as u64, 2 * GB / shape().expert_stride());
         assert!((4_900 * MB..=5 * GB).contains(&(plan.parts.ring + plan.parts.pinned)));
     }
 }
@@ -245,7 +245,7 @@ fn auto_with_a_given_cache_computes_the_trunk_with_it() {
     let machine = memory(16 * GB, 16 * GB);
     let given = plan(&shape(), &asked, &machine).unwrap();
     let free = plan(&shape(), &request(Preset::Auto), &machine).unwrap();
-    assert_eq!(given.expert_slots as u64, shape().experts_in(4 * GB));
+    assert_eq!(given.expert_slots as u64, 4 * GB / shape().expert_stride());
     assert!(given.parts.pinned < free.parts.pinned);
     assert!(given.total() <= 16 * GB / 100 * 55);
 }
